@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from tieredctl.ops.healing.known_segments import SegmentsOnce
 from tieredctl.ops.healing.object_writing import demand_conditional_writes
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ports.layout import Part
-from tieredctl.ports.object_store import RESERVED_FOLDER, Capability
+from tieredctl.ports.object_store import RESERVED_FOLDER, Capability, StoredObject
 from tieredctl.storage.memory import MemoryStore
 
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
@@ -135,6 +136,28 @@ def test_what_is_replaced_is_kept_in_quarantine_and_nothing_is_left_to_do(cluste
     mending.run()
     again = plan(cluster, mending.store)
     assert actions(again) == {}
+
+
+def half_kept(store: MemoryStore, key: str, data: bytes) -> StoredObject | None:
+    return MemoryStore.put_if_absent(store, key, data[: len(data) // 2])
+
+
+def not_kept(_store: MemoryStore, key: str, data: bytes) -> StoredObject | None:
+    return StoredObject(key, len(data), 0, "1")
+
+
+@pytest.mark.parametrize("put", [half_kept, not_kept])
+def test_what_the_store_did_not_keep_is_not_called_written(
+    cluster: Cluster, put: Callable[[MemoryStore, str, bytes], StoredObject | None]
+) -> None:
+    mending = recovery(cluster.without_part(metadata_in(cluster), Part.TIME_INDEX))
+    mending.store.put_if_absent = partial(put, mending.store)  # type: ignore[method-assign]
+
+    outcome = mending.run()
+
+    assert (outcome.written, outcome.left, outcome.is_complete) == (0, 1, False)
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
 
 
 def test_without_the_segment_before_what_needs_no_producers_is_mended(cluster: Cluster) -> None:

@@ -22,6 +22,7 @@ from tieredctl.ops.healing.index_plan import IndexRecoveryPlan, PlannedPart
 from tieredctl.ops.healing.object_writing import (
     FreshSegments,
     Quarantining,
+    demand_held,
     put_or_replace,
 )
 from tieredctl.ops.healing.segments_in_turn import write_in_turn
@@ -134,6 +135,7 @@ class IndexRecovery:
         copied_as = put_or_replace(self.store, part.key, part.rebuilt, part.stored, keep, outcome.tried)
         if copied_as is not None:
             outcome.quarantined[part.found.part] = copied_as
+        demand_held(self.store, part.key, part.rebuilt)
 
 
 _CACHED = (SegmentPart.OFFSET_INDEX, SegmentPart.TIME_INDEX, SegmentPart.TRANSACTION_INDEX)

@@ -92,6 +92,14 @@ def put_or_replace(
     return copied_as
 
 
+def demand_held(store: WritableObjectStore, key: str, data: bytes) -> None:
+    """The store's answer to a write is only its word. Raises TieredctlError `world-changed` where the object does not
+    have the bytes that were written, also when it is read again over new connections."""
+    if not _is_there(store, key, data) and not _is_there(store.reconnected(), key, data):
+        message = f"{key} does not hold what was written: the store did not keep it, or another process wrote it since."
+        raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
+
+
 @dataclass(frozen=True, slots=True)
 class Quarantining:
     """Copies a segment's objects to quarantine."""
