@@ -228,3 +228,26 @@ def test_one_that_is_younger_than_it_was_listed_is_another(monkeypatch: pytest.M
     found = asked_again(store, listed_ms)
 
     assert (found.same, found.younger) == ({"a/0", "a/2"}, {"a/1": listed_ms["a/1"] + 3_600_000})
+
+
+def test_one_answer_alone_hides_no_orphan() -> None:
+    denied: list[str] = []
+
+    class DeniesOnce(MemoryStore):
+        def head(self, key: str) -> StoredObject | None:
+            if key in denied:
+                denied.clear()
+                return None
+            return super().head(key)
+
+    store, options = DeniesOnce(), ScanOptions(NOW_MS, 24 * HOUR_MS)
+    for key in objects_of(1) + objects_of(2):
+        store.put(key, b"bytes", OLD_MS)
+    metadata = EventStream(EventsInMemory([*copied(1, 0, 9), *copied(2, 10, 19), *LEFT_BEHIND]))
+    listing = SpooledListing([*store.list()])
+    denied += objects_of(2)[:1]
+
+    scan = Scan(listing, LAYOUT, "memory:", lambda: metadata, options, store)
+    orphans = [one["key"] for one in scan.documents() if one["status"] == "orphan"]
+
+    assert (sorted(orphans), scan.summary()["gone"]) == (sorted(objects_of(2)), 0)

@@ -37,7 +37,10 @@ def still_there(store: ObjectStore, listed_ms: Mapping[str, int]) -> StillThere:
 def found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
     """What a store has now under some keys."""
     if len(keys) <= _FEW:
-        return _asked_for(store, keys)
+        objects = _asked_for(store, keys)
+        absent = sorted({*keys} - {stored.key for stored in objects})
+        # They were listed: one answer alone does not say that they are gone.
+        return objects + _asked_for(store.reconnected(), absent) if absent else objects
     wanted = sorted(keys)  # by code points, as stores list
     objects = _asked_for(store, wanted[:1])
     looked_for = {*wanted} - {wanted[0]}
