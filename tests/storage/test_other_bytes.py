@@ -63,6 +63,10 @@ def every_byte(_request: Request, _server: Server) -> Reply:
     return Reply(200, [("Content-Length", str(len(DATA)))], DATA)
 
 
+def with_another_status(request: Request, server: Server) -> Reply:
+    return server(request)._replace(status=200)
+
+
 @pytest.mark.parametrize("lying", ["moto", "azurite"], indirect=True)
 @pytest.mark.parametrize("lie", [cut_short, another_range])
 def test_a_range_that_is_not_the_one_that_was_asked_for_is_no_answer(lying: Lying, lie: Lie) -> None:
@@ -75,6 +79,11 @@ def test_what_a_server_without_ranges_gives_is_cut_to_what_was_asked_for(lying: 
     store = lying(every_byte)
 
     assert (store.read(KEY, 10, 30), store.read(KEY, 90), store.read(KEY)) == (DATA[10:30], DATA[90:], DATA)
+
+
+@pytest.mark.parametrize("lying", ["moto", "azurite"], indirect=True)
+def test_a_range_that_says_which_one_it_is_needs_no_status_of_its_own(lying: Lying) -> None:
+    assert lying(with_another_status).read(KEY, 10, 30) == DATA[10:30]
 
 
 @pytest.mark.parametrize("lying", ["fake_gcs_server"], indirect=True)
