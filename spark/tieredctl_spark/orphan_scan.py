@@ -26,7 +26,8 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import verdict_of_younger
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
-from tieredctl.ops.orphans.scan import ScanOptions, demand_any_object, demand_any_told
+from tieredctl.ops.orphans.overlap import demand_any_object, demand_any_told
+from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.orphans.still_there import StillThere, still_there
 from tieredctl.ops.orphans.totals import ScanTotals
 from tieredctl.ports.layout import Layout

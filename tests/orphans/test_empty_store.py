@@ -9,7 +9,7 @@ import pytest
 from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import TOPIC_ID
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.orphans.scan import demand_any_object
+from tieredctl.ops.orphans.overlap import demand_any_object
 from tieredctl.storage.memory import MemoryStore
 
 OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"

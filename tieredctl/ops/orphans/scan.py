@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import distinct_numbers, numbers_in
 from tieredctl.formats.uuid_columns import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
@@ -47,6 +46,7 @@ from tieredctl.ops.orphans.judgement import (
     verdict_of,
 )
 from tieredctl.ops.orphans.object_columns import KnownOwners, MetadataBegins, ObjectColumns, selected_rows
+from tieredctl.ops.orphans.overlap import demand_any_object, demand_any_told
 from tieredctl.ops.orphans.promised_segments import PromisedSegments, promised_objects_missing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
@@ -54,7 +54,6 @@ from tieredctl.ops.orphans.still_there import still_there
 from tieredctl.ops.orphans.totals import Group, GroupTotals, ScanTotals
 from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.remote.listing import Listing
-from tieredctl.ops.verification.listed_objects import promised_elsewhere
 from tieredctl.ports.layout import ExplainedKey, Layout
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.process.progress import note_more
@@ -381,25 +380,3 @@ class MovedSegments:
             self.lost = lost_between(self.first, stream)
             self._now = segment_states(events)
         return self._now
-
-
-def demand_any_object(
-    store: ObjectStore, layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics
-) -> None:
-    """Raises TieredctlError `no-overlap` where a store in which nothing was listed still has nothing, and the metadata
-    promises segments of topics that may be there. `topics_with_segments` are their ids."""
-    if _promises_any(layout, topics_with_segments, live_topics) and next(iter(store.list()), None) is None:
-        raise promised_elsewhere(store.url)
-
-
-def demand_any_told(url: str, layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics) -> None:
-    """The same where nothing of the store at `url` is in its inventory or in a list of its keys: nothing is known of
-    its objects then."""
-    if _promises_any(layout, topics_with_segments, live_topics):
-        message = f"The inventory or list of keys has no object of {url}, but the metadata promises segments: "
-        hint = "Check --store and of which prefix and when the list was made, or let the store be listed."
-        raise TieredctlError(ErrorCode.NO_OVERLAP, f"{message}it is of another place, or too old.", hint=hint)
-
-
-def _promises_any(layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics) -> bool:
-    return layout.form_outside is None and any(live_topics.is_live(one) is not False for one in topics_with_segments)
