@@ -36,12 +36,15 @@ def still_there(store: ObjectStore, listed_ms: Mapping[str, int]) -> StillThere:
 
 def found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
     """What a store has now under some keys."""
-    if len(keys) <= _FEW:
-        objects = _asked_for(store, keys)
-        absent = sorted({*keys} - {stored.key for stored in objects})
-        # They were listed: one answer alone does not say that they are gone.
-        return objects + _asked_for(store.reconnected(), absent) if absent else objects
-    wanted = sorted(keys)  # by code points, as stores list
+    objects = _asked_for(store, keys) if len(keys) <= _FEW else _listed(store, sorted(keys))
+    absent = sorted({*keys} - {stored.key for stored in objects})
+    # Not every store lists in order; and one answer alone does not say that what was listed is gone.
+    return objects + _asked_for(store.reconnected(), absent) if absent else objects
+
+
+def _listed(store: ObjectStore, wanted: Sequence[str]) -> list[StoredObject]:
+    """What a store has of keys in the order of code points, as stores list: the first is asked for, and the others are
+    looked for in a listing after it."""
     objects = _asked_for(store, wanted[:1])
     looked_for = {*wanted} - {wanted[0]}
     for number, stored in enumerate(store.list("", wanted[0])):
@@ -50,8 +53,7 @@ def found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
             objects.append(stored)
         if stored.key >= wanted[-1] or number == _LISTED_FOR_EACH * len(wanted):
             break
-    # Not every store lists in that order.
-    return objects + _asked_for(store, sorted(looked_for))
+    return objects
 
 
 def _asked_for(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
