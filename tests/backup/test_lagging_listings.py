@@ -65,13 +65,18 @@ class Lagging(WatchedStore):
         return (one for one in super().list(prefix, start_after) if self.unlisted not in one.key)
 
 
-@pytest.mark.parametrize("gone", ["manifests/", "sets/", "no key"])
-def test_what_a_second_reading_finds_is_neither_damaged_nor_missing(gone: str) -> None:
-    small, store = two_chains(), OnceAltered()
+def two_chains_in(store: WatchedStore) -> ClusterSets[ObjectStore]:
+    small = two_chains()
     for key, data in small.store.objects().items():
         store.put(key, data)
+    return ClusterSets(store, small.cluster_id)
+
+
+@pytest.mark.parametrize("gone", ["manifests/", "sets/", "no key"])
+def test_what_a_second_reading_finds_is_neither_damaged_nor_missing(gone: str) -> None:
+    store = OnceAltered()
+    sets = two_chains_in(store)
     store.gone = gone
-    sets: ClusterSets[ObjectStore] = ClusterSets(store, small.cluster_id)
 
     findings, known = sets.examined()
 
@@ -82,11 +87,9 @@ def test_what_a_second_reading_finds_is_neither_damaged_nor_missing(gone: str) -
 
 @pytest.mark.parametrize("unlisted", ["manifests/00000002", "manifests/00000005", "sets/00000005"])
 def test_a_set_that_a_listing_lacks_is_asked_for_by_name(unlisted: str) -> None:
-    small, store = two_chains(), Lagging()
-    for key, data in small.store.objects().items():
-        store.put(key, data)
+    store = Lagging()
+    sets = two_chains_in(store)
     store.unlisted = unlisted
-    sets: ClusterSets[ObjectStore] = ClusterSets(store, small.cluster_id)
 
     assert sets.numbers() == [1, 2, 3, 4, 5]
     assert sets.examined()[0] == []
