@@ -8,7 +8,7 @@ next prune removes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -26,6 +26,7 @@ from tieredctl.ops.backup.manifests import (
     read_beginning,
     read_manifest,
 )
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
 
@@ -44,7 +45,6 @@ _GREATEST = 10**8 - 1
 NOT_READABLE = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING)
 """What a manifest is that cannot be used: altered, gone, or pruned since it was listed."""
 _Store = TypeVar("_Store", bound=ObjectStore)
-_Read = TypeVar("_Read")
 _Found = tuple[int, Finding]
 """The number of a set, and what is wrong with it."""
 
@@ -117,7 +117,7 @@ class ClusterSets(Generic[_Store]):
 
     def beginning(self, number: int) -> Beginning:
         """What a prune noted of the set that it left as the first. Raises TieredctlError as `read` does."""
-        return self._read_twice(lambda store: self._beginning(store, number))
+        return read_again(self.store, lambda store: self._beginning(store, number), NOT_READABLE)
 
     def _beginning(self, store: ObjectStore, number: int) -> Beginning:
         key = self.beginning_key(number)
@@ -132,17 +132,7 @@ class ClusterSets(Generic[_Store]):
     def read(self, number: int) -> KnownSet:
         """A set by its number. Raises TieredctlError `undecodable` where its manifest was altered, or is another's,
         `object-missing` where there is none."""
-        return self._read_twice(lambda store: self._known_set(store, number))
-
-    def _read_twice(self, read: Callable[[ObjectStore], _Read]) -> _Read:
-        """What is read; where it is missing or altered, what is read again over new connections: it may have been
-        altered on the way."""
-        try:
-            return read(self.store)
-        except TieredctlError as error:
-            if error.code not in NOT_READABLE:
-                raise
-        return read(self.store.reconnected())
+        return read_again(self.store, lambda store: self._known_set(store, number), NOT_READABLE)
 
     def _known_set(self, store: ObjectStore, number: int) -> KnownSet:
         key = self.manifest_key(number)
@@ -284,10 +274,9 @@ class ClusterSets(Generic[_Store]):
 
     def _checked(self, key: str, file: SetFile) -> tuple[bytes | None, str | None]:
         """The bytes of a file, and what is wrong with them also when they are read again over new connections."""
-        data = _bytes(self.store, key, file)
-        if _fault(file, data) is not None:
-            data = _bytes(self.store.reconnected(), key, file)
-        return data, _fault(file, data)
+        return read_again(
+            self.store, lambda store: _checked_once(store, key, file), is_sound=lambda one: one[1] is None
+        )
 
 
 def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: Sequence[tuple[str, bytes]]) -> None:
@@ -331,6 +320,11 @@ def the_cluster(store: ObjectStore, named: str | None) -> str:
         message = f"{store.url} has sets of these clusters: {', '.join(found)}."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Choose one with --cluster-id.")
     return found[0]
+
+
+def _checked_once(store: ObjectStore, key: str, file: SetFile) -> tuple[bytes | None, str | None]:
+    data = _bytes(store, key, file)
+    return data, _fault(file, data)
 
 
 def _bytes(store: ObjectStore, key: str, file: SetFile) -> bytes | None:

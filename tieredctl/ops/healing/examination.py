@@ -10,6 +10,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.guards.second_reading import head_again
 from tieredctl.ops.healing.segment_views import LayoutWithParts, StoreWith
 from tieredctl.ops.verification.report import Level, SegmentTask, private_key_error
 from tieredctl.ops.verification.segment_check import check_segment
@@ -110,17 +111,13 @@ def _looked_at(
 ) -> Examined:
     promised = layout.promised_objects(metadata)
     keys = promised | layout.optional_objects(metadata)
-    stored = {part: current for part, key in keys.items() if (current := _stored(store, key, again=part in promised))}
+    asked = ((part, head_again(store, key) if part in promised else store.head(key)) for part, key in keys.items())
+    stored = {part: current for part, current in asked if current is not None}
     task = SegmentTask(metadata, {part: keys[part] for part in stored}, Level.FULL, index_interval_bytes)
     damage = {part: NOT_IN_THE_STORE for part in promised if part not in stored}
     for part, reason in reasons_by_part(grave_findings(task, store, layout)).items():
         damage.setdefault(part if part in keys else Part.INDEXES, reason)
     return Examined(stored, damage)
-
-
-def _stored(store: ObjectStore, key: str, *, again: bool) -> StoredObject | None:
-    """What a store has of an object; one that it should have is asked for twice before it is missing."""
-    return store.head(key) or (store.reconnected().head(key) if again else None)
 
 
 def _only_manifest(found: Examined, keys: Mapping[Part, str], why: str) -> Examined:

@@ -17,6 +17,7 @@ from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_s
 from tieredctl.formats.producer_state import ProducerState
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
@@ -92,8 +93,11 @@ def earlier_producers(
     damaged. What is unknown by one reading is read again over new connections: bytes may be altered on the way."""
     if metadata.start_offset == 0:
         return EarlierProducers([])
-    found = _before(metadata, cache, store, layout, rebuilt)
-    return found if found.entries is not None else _before(metadata, cache, store.reconnected(), layout, rebuilt)
+    return read_again(
+        store,
+        lambda at: _before(metadata, cache, at, layout, rebuilt),
+        is_sound=lambda found: found.entries is not None,
+    )
 
 
 def _before(

@@ -12,6 +12,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.guards.quarantine_keys import copies_in_quarantine
+from tieredctl.ops.guards.second_reading import head_again
 from tieredctl.ports.layout import Layout, Part, possible_objects
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl.ports.replica_disks import Refusal
@@ -94,7 +95,7 @@ class ObjectSources:
     def _elsewhere(self, metadata: RemoteLogSegmentMetadata, part: Part) -> Iterator[Candidate | Refusal]:
         for other in self.others:
             keys = possible_objects(other.layout, metadata)
-            stored = other.store.head(keys[part]) or other.store.reconnected().head(keys[part])
+            stored = head_again(other.store, keys[part])
             if stored is None:
                 yield Refusal(f"{other.store.url}/{keys[part]}", "it is not there")
             else:

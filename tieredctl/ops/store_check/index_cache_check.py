@@ -30,6 +30,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.documents import partition_document
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ops.store_check.local_stores import LocalStore, MetadataToCheck
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
@@ -49,19 +50,6 @@ class RemoteIndexes(NamedTuple):
 
     store: ObjectStore
     layout: SegmentObjects
-
-    def read(self, metadata: RemoteLogSegmentMetadata, part: SegmentPart) -> bytes:
-        """A segment's index, as a broker would cache it."""
-        try:
-            return self.layout.open_segment(self.store, metadata).read(_CACHED_PARTS[part])
-        except TieredctlError as error:
-            if error.code is ErrorCode.OBJECT_MISSING and part is SegmentPart.TRANSACTION_INDEX:
-                return b""  # Kafka caches a transaction index that does not exist as an empty one
-            raise
-
-    def reconnected(self) -> RemoteIndexes:
-        """The same over new connections."""
-        return self._replace(store=self.store.reconnected())
 
 
 class _Wrong(Exception):
@@ -164,13 +152,13 @@ class IndexCacheCheck:
         connections, since bytes may be altered on the way."""
         if self._remote is None or metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
             return
-        try:
-            if self._remote.read(metadata, part) == data:
-                return
-        except TieredctlError as error:
-            if error.code not in _MAY_BE_ALTERED:
-                raise
-        remote = self._remote.reconnected().read(metadata, part)
+        store, layout = self._remote
+        remote = read_again(
+            store,
+            lambda at: _remote_index(at, layout, metadata, part),
+            _MAY_BE_ALTERED,
+            is_sound=lambda found: found == data,
+        )
         if remote != data:
             position = _first_difference(data, remote)
             message = f"its {len(data)} bytes differ from the remote store's {len(remote)} at byte {position}"
@@ -181,6 +169,18 @@ class IndexCacheCheck:
         other, other_digest = self._digests.setdefault((segment_id, part), (path, digest))
         if digest != other_digest:
             raise _Wrong(f"it differs from {other}")
+
+
+def _remote_index(
+    store: ObjectStore, layout: SegmentObjects, metadata: RemoteLogSegmentMetadata, part: SegmentPart
+) -> bytes:
+    """A segment's index, as a broker would cache it."""
+    try:
+        return layout.open_segment(store, metadata).read(_CACHED_PARTS[part])
+    except TieredctlError as error:
+        if error.code is ErrorCode.OBJECT_MISSING and part is SegmentPart.TRANSACTION_INDEX:
+            return b""  # Kafka caches a transaction index that does not exist as an empty one
+        raise
 
 
 def _demand_fit(name: SegmentFileName, data: bytes, metadata: RemoteLogSegmentMetadata) -> None:

@@ -12,6 +12,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.documents import Document, database_segment_document, partition_document
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import ControlPlane, FileState, FoundBatch, FoundLog
 from tieredctl_inkless.model.finding_codes import DisklessCode
@@ -167,29 +168,28 @@ def _in_store(
     """Whether its bytes are there, and which of them are the record batch that holds the offset. Without a finding they
     are there, or need not be any more. What is not is looked at again over new connections: bytes may be altered on
     the way."""
-    try:
-        document = _seen_in(store, control_plane, batch, offset, [])
-        if document["recordBatch"] is not None:
-            return document
-    except TieredctlError as error:
-        if error.code is not ErrorCode.OBJECT_MISSING:
-            raise
-    return _seen_in(store.reconnected(), control_plane, batch, offset, findings)
+    document, found = read_again(
+        store,
+        lambda at: _seen_in(at, control_plane, batch, offset),
+        (ErrorCode.OBJECT_MISSING,),
+        is_sound=lambda seen: seen[0]["recordBatch"] is not None,
+    )
+    findings += found
+    return document
 
 
 def _seen_in(
-    store: ObjectStore, control_plane: ControlPlane, batch: FoundBatch, offset: int, findings: list[Finding]
-) -> Document:
+    store: ObjectStore, control_plane: ControlPlane, batch: FoundBatch, offset: int
+) -> tuple[Document, list[Finding]]:
     key, start, size = batch.file["objectKey"], batch.batch["byteOffset"], batch.batch["byteSize"]
     if store.head(key) is None:
         promised, unknown = still_promised(control_plane, {key: FileState(batch.file["state"])})
-        findings += unknown
-        findings += [object_finding(FindingCode.OBJECT_MISSING, one, "the store does not have it") for one in promised]
-        return {"objectPresent": False, "recordBatch": None}
+        missing = [object_finding(FindingCode.OBJECT_MISSING, one, "the store does not have it") for one in promised]
+        return {"objectPresent": False, "recordBatch": None}, [*unknown, *missing]
     data = store.read(key, start, start + size)
     place = batch_at(walk([data], len(data)), batch.batch["baseOffset"], offset) if len(data) == size else None
     if place is None:
         message = "its bytes are not the record batches that the control plane describes"
-        findings.append(object_finding(DisklessCode.BATCH_MISMATCH, key, message, position=start))
-        return {"objectPresent": True, "recordBatch": None}
-    return {"objectPresent": True, "recordBatch": {"position": start + place[0], "size": place[1]}}
+        mismatch = object_finding(DisklessCode.BATCH_MISMATCH, key, message, position=start)
+        return {"objectPresent": True, "recordBatch": None}, [mismatch]
+    return {"objectPresent": True, "recordBatch": {"position": start + place[0], "size": place[1]}}, []

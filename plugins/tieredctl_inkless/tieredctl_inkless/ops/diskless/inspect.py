@@ -17,6 +17,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import ControlPlane, FileState
@@ -102,14 +103,13 @@ def inspect(store: ObjectStore, key: str, control_plane: ControlPlane | None) ->
     """What looks missing or damaged is read again over new connections: bytes may be altered on the way. Raises
     TieredctlError `object-missing`, and as the store and the control plane do."""
     described = None if control_plane is None else control_plane.batches_of(key)
-    try:
-        inspected = _inspected(store, key, described)
-        if not inspected.findings:
-            return _with_doubts(inspected, store, control_plane)
-    except TieredctlError as error:
-        if error.code is not ErrorCode.OBJECT_MISSING:
-            raise
-    return _with_doubts(_inspected(store.reconnected(), key, described), store, control_plane)
+    inspected = read_again(
+        store,
+        lambda at: _inspected(at, key, described),
+        (ErrorCode.OBJECT_MISSING,),
+        is_sound=lambda found: not found.findings,
+    )
+    return _with_doubts(inspected, store, control_plane)
 
 
 def _inspected(store: ObjectStore, key: str, described: tuple[Any, pa.Table] | None) -> InspectedObject:

@@ -17,6 +17,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ops.verification.report import Level, Unread
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, ProducerRows
@@ -118,7 +119,8 @@ def read_object(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectRep
 def _read_twice(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
     """Once, where nothing is found."""
     try:
-        report = _read_if_there(store, task, level)
+        # One answer alone does not say that what was listed is missing.
+        report = read_again(store, lambda at: _read(at, task, level), (ErrorCode.OBJECT_MISSING,))
         if level is not Level.LISTING and report.findings:
             # What is altered between the store and here is not altered in the store.
             again = _read(store.reconnected(), task, level)
@@ -136,16 +138,6 @@ def _read_twice(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectRep
         code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
         finding = object_finding(code, task.key, error.message, error=error.code.value)
         return ObjectReport(findings=(finding,))
-
-
-def _read_if_there(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
-    """Asks twice before an object that was listed is missing."""
-    try:
-        return _read(store, task, level)
-    except TieredctlError as error:
-        if error.code is not ErrorCode.OBJECT_MISSING:
-            raise
-    return _read(store.reconnected(), task, level)
 
 
 def _read(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:

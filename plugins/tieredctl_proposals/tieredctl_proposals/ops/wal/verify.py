@@ -15,6 +15,7 @@ from tieredctl.model.finding_subjects import StoreSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, RemoteLogSegmentMetadataEntry
@@ -130,10 +131,11 @@ def _looked_into(
     level: WalLevel,
 ) -> ObjectReport:
     """By a second reading over new connections where the first finds anything: bytes may be altered on the way."""
-    report = _read_once(store, one, stored, segments, level)
-    if not report.findings or report.silent:
-        return report
-    return _read_once(store.reconnected(), one, stored, segments, level)
+    return read_again(
+        store,
+        lambda at: _read_once(at, one, stored, segments, level),
+        is_sound=lambda report: not report.findings or bool(report.silent),
+    )
 
 
 def _read_once(
