@@ -123,12 +123,14 @@ class AzureContainer:
 
     def __init__(self, endpoint: str, container: str = BUCKET) -> None:
         from azure.core.exceptions import ResourceExistsError
-        from azure.storage.blob import ContainerClient
+        from azure.storage.blob import ContainerClient, LinearRetry
 
         self.options = {"endpoint": endpoint}
         credential = {"account_name": AZURE_ACCOUNT, "account_key": AZURE_KEY}
+        # Azurite ends a connection that was idle for some seconds, maybe while a request is on its way to it.
+        again = LinearRetry(backoff=0, retry_total=3, random_jitter_range=0)
         self.client: Any = ContainerClient(
-            endpoint, container, credential=credential, retry_total=0, api_version=AZURE_API
+            endpoint, container, credential=credential, retry_policy=again, api_version=AZURE_API
         )
         with suppress(ResourceExistsError):
             self.client.create_container()
