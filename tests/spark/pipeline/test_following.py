@@ -115,7 +115,7 @@ def test_a_log_that_loses_its_end_ends_the_stream_in_a_sentence(kafka_4: Path, t
     with pytest.raises(TieredctlError) as raised:
         follow(pipeline, cut_once_spark_has_read_it)
 
-    assert raised.value.code is ErrorCode.SPARK_FAILED
+    assert raised.value.code is ErrorCode.UNREADABLE
     assert "but it was read up to offset" in raised.value.message
 
 
