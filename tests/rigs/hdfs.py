@@ -66,9 +66,12 @@ class HadoopProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+        self._folder.cleanup()
+
+    def _end(self) -> None:
         self._process.kill()
         self._process.communicate()
-        self._folder.cleanup()
 
 
 class HdfsCluster(HadoopProcess):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,15 +30,13 @@ class SecureHdfsCluster(HadoopProcess):
 
     def __enter__(self) -> Self:
         self.authority = self.folder / "authority.pem"
-        self._make_stores()
-        kdc = KeyDistributionCentre(self.folder / "kdc").__enter__()
-        self._kdc = kdc
-        try:
+        with ExitStack() as ends:
+            ends.callback(self._folder.cleanup)
+            self._make_stores()
+            kdc = ends.enter_context(KeyDistributionCentre(self.folder / "kdc"))
             keytab = kdc.keytab("hdfs/localhost", "HTTP/localhost", USER)
             said = self.start([f"-Djava.security.krb5.conf={kdc.config}"], [str(keytab), REALM, USER])
-        except BaseException:
-            kdc.__exit__(None, None, None)
-            raise
+            self._ends = ends.pop_all()
         port, self.token = said.split()
         self.namenode = f"https://localhost:{port}"
         return self
@@ -45,8 +44,8 @@ class SecureHdfsCluster(HadoopProcess):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._kdc.__exit__(kind, error, trace)
-        super().__exit__(kind, error, trace)
+        with self._ends:
+            self._end()
 
     def _make_stores(self) -> None:
         """One store with the servers' key, which they trust too, and the settings that name it."""
