@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -79,8 +78,7 @@ class AgingBucket:
 
     def plan_what_is_older_than(self, newest_ms: int) -> Outcome:
         """Plans what is no younger than this, and holds the clock: near enough to the store's for all changes."""
-        held = SimpleNamespace(time_ns=lambda: (newest_ms + AGE_MS) * 1_000_000)
-        self.patch.setattr("tieredctl.cli.arguments.time", held)
+        self.patch.setattr("tieredctl.process.steady_time.now_ms", lambda: newest_ms + AGE_MS)
         self.cluster.receipts_file.unlink(missing_ok=True)
         return self.cluster.plan(*AGED, *CAUSE, "--force")
 

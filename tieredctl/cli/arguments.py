@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Sequence
 from math import inf, nan
 from pathlib import Path
@@ -15,6 +14,7 @@ from tieredctl.model.findings import FINDING_KINDS
 from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
 from tieredctl.model.quantities import time_ms
 from tieredctl.model.tolerance import Ignored
+from tieredctl.process import steady_time
 
 # Of more digits nothing that is meant here has need, and Python refuses to read a number of thousands.
 _TOPIC_PARTITION = re.compile(r"(?P<topic>.+)(?P<separator>[:-])(?P<partition>[0-9]{1,10})", re.DOTALL)
@@ -139,8 +139,8 @@ def now_ms(text: str | None) -> int:
 
 
 def clock_ms() -> int:
-    """The time, in ms since the epoch."""
-    return time.time_ns() // 1_000_000
+    """The time of this run, in ms since the epoch."""
+    return steady_time.now_ms()
 
 
 def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:

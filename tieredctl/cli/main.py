@@ -26,7 +26,7 @@ from tieredctl.cli.trouble.interruption import (
     note_said,
 )
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
-from tieredctl.process import interruption
+from tieredctl.process import interruption, steady_time
 from tieredctl.process.run_metrics import RunMetrics, run_metrics
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def _say_version() -> int:
 def run(words: list[str]) -> int:
     """Runs the command line, and returns its exit code. Any error is a sentence on stderr."""
     _prepare_streams(words)
+    steady_time.begin()
     try:
         line = read_line(words)
     except TieredctlError as error:

@@ -12,6 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from tieredctl.cli.terminal import width_of
 from tieredctl.cli.trouble.interruption import clear_interrupt
 from tieredctl.errors import ExitCode
+from tieredctl.process import steady_time
 from tieredctl.process.progress import heard_by
 from tieredctl.process.run_metrics import run_metrics
 
@@ -26,6 +27,7 @@ def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
     try:
         while True:
             screen = io.StringIO()
+            steady_time.begin()
             with redirect_stdout(screen), redirect_stderr(screen), heard_by(None):
                 code = show()
             run_metrics.get().write(code)
