@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.backup.captured_sets import CapturedSets
-from tests.backup.small_sets import SmallSets, WatchedStore, two_chains
+from tests.backup.small_sets import CLUSTER_ID, SmallSets, WatchedStore, two_chains
 from tests.cli.command_line import Tieredctl
 from tests.refusals import refused_with
 from tests.rigs.lies import one_bit_flipped
-from tieredctl.ops.backup.sets import ClusterSets
+from tieredctl.ops.backup.sets import ClusterSets, the_cluster
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.refusals import object_missing
@@ -85,7 +85,9 @@ def test_what_a_second_reading_finds_is_neither_damaged_nor_missing(gone: str) -
     assert [one.manifest.number for one in sets.chain(3)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("unlisted", ["manifests/00000002", "manifests/00000005", "sets/00000005"])
+@pytest.mark.parametrize(
+    "unlisted", ["manifests/00000001", "manifests/00000002", "manifests/00000005", "sets/00000005"]
+)
 def test_a_set_that_a_listing_lacks_is_asked_for_by_name(unlisted: str) -> None:
     store = Lagging()
     sets = two_chains_in(store)
@@ -94,6 +96,46 @@ def test_a_set_that_a_listing_lacks_is_asked_for_by_name(unlisted: str) -> None:
     assert sets.numbers() == [1, 2, 3, 4, 5]
     assert sets.examined()[0] == []
     assert newest_restorable(sets)[1:] == (5, [])
+
+
+class OnceEmpty(WatchedStore):
+    """Which lists nothing of what has this in its key, one time of several."""
+
+    unlisted = "no key"
+    left_out_at = 1
+    listings = 0
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        self.listings += self.unlisted in prefix
+        is_empty = self.unlisted in prefix and self.listings == self.left_out_at
+        return iter(()) if is_empty else super().list(prefix, start_after)
+
+
+@pytest.mark.parametrize("unlisted", ["manifests/", "beginnings/"])
+@pytest.mark.parametrize("left_out_at", range(1, 7))
+def test_a_listing_that_is_empty_once_hides_no_set_from_any_command(unlisted: str, left_out_at: int) -> None:
+    store = OnceEmpty()
+    two_chains_in(store)
+    small = SmallSets(store)
+    small.prune(last=1)
+    small.add()
+    store.unlisted, store.left_out_at = unlisted, left_out_at
+
+    store.listings = 0
+    assert newest_restorable(ClusterSets(store, CLUSTER_ID))[1:] == (6, [])
+    store.listings = 0
+    assert small.sets.examined()[0] == []
+    store.listings = 0
+    assert [small.add().number, small.add().number] == [7, 8]
+    small.demand_whole()
+
+
+def test_a_cluster_is_found_in_a_store_whose_listing_is_empty_once() -> None:
+    store = OnceEmpty()
+    two_chains_in(store)
+    store.unlisted = ""
+
+    assert the_cluster(store, None) == CLUSTER_ID
 
 
 class Forgetful(WatchedStore):

@@ -8,7 +8,7 @@ next prune removes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -84,20 +84,29 @@ class ClusterSets(Generic[_Store]):
 
     def written_ms(self) -> dict[int, int]:
         """When the manifest of each set that is there was written, by the store's clock; by number, ascending."""
-        matches = ((_MANIFEST.fullmatch(one.key), one) for one in self.store.list(f"{self.cluster_id}/manifests/"))
-        listed = {int(match[2]): one.last_modified_ms for match, one in matches if match is not None}
-        there = dict(sorted([*listed.items(), *self._unlisted(sorted(listed))]))
+        there = read_again(self.store, self._there, is_sound=bool)
         first = self.first() or 0  # read after them: what is pruned meanwhile is not among them
         return {number: written_ms for number, written_ms in there.items() if number >= first}
 
+    def _there(self, store: ObjectStore) -> dict[int, int]:
+        matches = ((_MANIFEST.fullmatch(one.key), one) for one in store.list(f"{self.cluster_id}/manifests/"))
+        listed = {int(match[2]): one.last_modified_ms for match, one in matches if match is not None}
+        return dict(sorted([*listed.items(), *self._unlisted(sorted(listed))]))
+
     def _unlisted(self, listed: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Those between the listed ones, or right after them, that are there when they are asked for by name: a listing
-        may be older than they are."""
+        """Those between the listed ones, or right before or after them, that are there when they are asked for by name:
+        a listing may be older than they are."""
         for before, after in pairwise(listed):
             for number in range(before + 1, min(after, before + 1 + _MOST_MISSING)):
                 if (stored := self.store.head(self.manifest_key(number))) is not None:
                     yield number, stored.last_modified_ms
-        for number in range(listed[-1] + 1, _GREATEST + 1) if listed else ():
+        if listed:
+            yield from self._there_by_name(range(listed[0] - 1, 0, -1))
+            yield from self._there_by_name(range(listed[-1] + 1, _GREATEST + 1))
+
+    def _there_by_name(self, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Up to the first that is not there."""
+        for number in numbers:
             if (stored := self.store.head(self.manifest_key(number))) is None:
                 return
             yield number, stored.last_modified_ms
@@ -112,7 +121,10 @@ class ClusterSets(Generic[_Store]):
 
     def first(self) -> int | None:
         """The set with which they begin since the last prune; None where there was none."""
-        matches = (_BEGINNING.fullmatch(one.key) for one in self.store.list(f"{self.cluster_id}/beginnings/"))
+        return read_again(self.store, self._first_in, is_sound=lambda number: number is not None)
+
+    def _first_in(self, store: ObjectStore) -> int | None:
+        matches = (_BEGINNING.fullmatch(one.key) for one in store.list(f"{self.cluster_id}/beginnings/"))
         return max((int(match[1]) for match in matches if match is not None), default=None)
 
     def beginning(self, number: int) -> Beginning:
@@ -301,6 +313,10 @@ def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: S
 
 def clusters_in(store: ObjectStore) -> list[str]:
     """The ids of the clusters that have sets in a store."""
+    return read_again(store, _clusters_listed, is_sound=bool)
+
+
+def _clusters_listed(store: ObjectStore) -> list[str]:
     return sorted({match[1] for one in store.list() if (match := _MANIFEST.fullmatch(one.key)) is not None})
 
 
