@@ -214,6 +214,18 @@ def test_receipts_that_name_what_is_live_touch_nothing_live(
     assert not (planned.bucket / (LEASE_KEY + "2")).exists()
 
 
+def test_receipts_that_call_what_is_in_quarantine_gone_hide_nothing(planned: CrashedClusterOnDisk) -> None:
+    original = without_own(planned.objects())
+    planned.apply()
+    receipts = planned.receipts_file.read_bytes()
+    planned.receipts_file.write_bytes(receipts.replace(b'"step":"removed"', b'"step":"gone"'))
+
+    restored = planned.restore("-o", "json")
+
+    assert (restored.exit_code, restored.document()["summary"]["done"]) == (0, ORPHANS)
+    assert without_own(planned.objects()) == original
+
+
 def test_another_plans_receipts_are_not_added_to(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:
     planned.apply()
     receipts = planned.receipts_file.read_bytes()

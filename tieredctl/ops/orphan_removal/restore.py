@@ -197,8 +197,9 @@ def _with_copy(last_receipt: Receipt | None, key: str, copies: Sequence[Quaranti
     """What to put back, from one of its copies: the one that receipts name, or the only one."""
     receipt = last_receipt or Receipt(ReceiptStep.COPIED, key, 0)
     named = [copy for copy in copies if receipt.copy is not None and copy.key == receipt.copy.key]
-    if named and receipt.copy is not None:
-        return receipt
+    if named:
+        # What is in quarantine was there when it was copied, whatever a receipt calls it.
+        return receipt._replace(step=ReceiptStep.COPIED) if receipt.step is ReceiptStep.GONE else receipt
     if len(copies) == 1:
         step = ReceiptStep.COPIED if receipt.step in _WITHOUT_A_COPY else receipt.step
         original, modified_ms = quarantined(copies[0].key), receipt.modified_ms
