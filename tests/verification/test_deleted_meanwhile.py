@@ -1,13 +1,18 @@
-"""What retention deletes while a store is listed is not called unreferenced."""
+"""What retention deletes while a store is listed, or after a point that is asked about, is not called unreferenced,
+nor missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
+import pytest
+
+from tests.cli.command_line import this_process
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding
@@ -139,3 +144,23 @@ def test_a_beginning_that_is_lost_once_more_between_the_readings_excuses_nothing
     assert {str(one.evidence["key"]) for one in found if one.code == "object-missing"} == objects_of(2)
     starts = [one.evidence["logStartOffset"] for one in found if one.code == "metadata-truncated"]
     assert starts == [2, 4]
+
+
+@pytest.mark.parametrize("source", ["log directory", "export"])
+def test_what_was_deleted_or_copied_after_the_point_that_is_asked_about_is_neither_missing_nor_unreferenced(
+    captures: Path, tmp_path: Path, source: str
+) -> None:
+    data, bucket = captures / "kafka-4.3.1/data", captures / "kafka-4.3.1/remote/kafka-tiered-storage"
+    metadata: tuple[str | Path, ...] = ("--log-dir", data)
+    events = [line["eventTimestampMs"] for line in this_process("metadata", "format", *metadata, "-o", "jsonl").lines()]
+    if source == "export":
+        assert this_process("metadata", "export", tmp_path / "events.jsonl", *metadata).exit_code == ExitCode.CLEAN
+        metadata = ("--export", tmp_path / "events.jsonl")
+    words = (*metadata, "--store", f"file:{bucket}", "--level", "listing", "-o", "json")
+    today = this_process("verify", *words).document()["items"]
+
+    for moment in sorted(events)[:: len(events) // 4]:
+        outcome = this_process("verify", *words, "--as-of", str(moment))
+
+        codes = {one["code"] for one in outcome.document()["items"]} - {one["code"] for one in today}
+        assert (outcome.exit_code in (ExitCode.CLEAN, ExitCode.FINDINGS), codes) == (True, set()), moment

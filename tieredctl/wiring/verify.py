@@ -48,7 +48,8 @@ def verify(
     """Compares the store with what the metadata promises.
 
     Local logs are read first, then the metadata; then the cluster is asked which topics exist, and the store is listed.
-    What was found is checked against the metadata again if that may have changed.
+    What was found is checked against the metadata again if that may have changed, and against all of it where only a
+    past is asked about: the store is as of today.
 
     `options` say how deep and what: `local_logs`, `topic_sources`, `read_removed` and `read_accepted` are set here.
     Without `topics`, the cluster that the metadata belongs to is asked, if it is live. `make_engine` is called once
@@ -60,17 +61,17 @@ def verify(
         options = replace(options, local_logs=read_local_logs(metadata.log_dirs))
     with ExitStack() as stack:
 
-        def read() -> EventStream:
-            return stack.enter_context(metadata.open())
+        def read_again() -> EventStream:
+            return stack.enter_context(replace(metadata, as_of=None).open())
 
-        stream = read()
+        stream = stack.enter_context(metadata.open())
         metadata.demand_topic_based()
         topic_sources = stack.enter_context((topics or TopicsPlace.beside(metadata)).open(options.clock.now_ms))
         read_removed = partial(read_removed_keys, remote.store, usable_key())
         read_accepted = partial(read_accepted_losses, remote.store, usable_key())
         options = replace(options, topic_sources=topic_sources, read_removed=read_removed, read_accepted=read_accepted)
-        read_again = None if metadata.export is not None else read
-        result = run(stream, *remote, make_engine(), options, read_again=read_again)
+        may_have_changed = metadata.export is None or metadata.as_of is not None
+        result = run(stream, *remote, make_engine(), options, read_again=read_again if may_have_changed else None)
         source = stream.source.describe() | {"store": remote.store.url, "layout": remote.layout.name}
         logs = {
             partition: KnownLog(log.leader_epochs, log.local_start_offset, log.log_start_offset, None)
