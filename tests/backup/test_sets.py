@@ -17,8 +17,11 @@ import pytest
 from tests.backup.captured_sets import CREATED_MS, CapturedSets, captured_state
 from tests.cli.command_line import Tieredctl
 from tests.cli.running_exporter import Samples, samples_of
+from tests.metadata_logs import write_log
 from tests.monitoring.alerts import firing, rule_names
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kraft.difference import changes
 from tieredctl.kraft.entries import Kind
 from tieredctl.model.finding_codes import FindingCode
@@ -29,6 +32,7 @@ from tieredctl.ops.backup.manifests import (
     GROUPS_FILE,
     OFFSETS_FILE,
     SETTINGS_FILE,
+    EventRange,
     SetFile,
     read_manifest,
 )
@@ -60,6 +64,29 @@ def test_a_set_holds_the_cluster_as_its_log_says(sets: CapturedSets) -> None:
 
     assert [*changes(captured_state(sets.data).image, state.image)] == []
     assert (one.created_ms, one.unread, one.base) == (CREATED_MS, (), 1)
+
+
+@pytest.mark.parametrize("sets_without_events", [0, 2])
+def test_a_log_that_lost_its_end_and_grew_again_begins_a_chain_of_its_own(
+    captures: Path, tmp_path: Path, sets_without_events: int
+) -> None:
+    made = CapturedSets.of(captures, tmp_path)
+    for _ in range(sets_without_events):
+        assert made.add().manifest.base == 1
+    before = [record for chunk in LogDirectories([made.data]).chunks(0) for record in chunk.records()]
+    kept = len(before) - 3
+    grown = [
+        Record(offset, one.timestamp_ms + (offset >= kept), None, one.value)
+        for offset, one in enumerate([*before, *before[-3:]])
+    ]
+    shutil.copytree(made.data, tmp_path / "data")
+    shutil.rmtree(tmp_path / "data/__remote_log_metadata-0")
+    write_log(tmp_path / "data", 0, [encode_batch([one]) for one in grown])
+    made.data = tmp_path / "data"
+
+    written = made.add().manifest
+
+    assert (written.base, written.events[0]) == (written.number, EventRange(0, len(grown)))
 
 
 def test_a_second_set_has_only_what_is_new(sets: CapturedSets) -> None:

@@ -31,6 +31,7 @@ from tieredctl.ops.backup.manifests import (
     Manifest,
     SetFile,
 )
+from tieredctl.ops.backup.regrown_log import has_regrown
 from tieredctl.ops.backup.sets import ClusterSets, KnownSet, damage, publish
 from tieredctl.ops.cluster.broker_settings import METADATA_PREFIX, STORAGE_PREFIX
 from tieredctl.ops.documents import Document
@@ -227,7 +228,7 @@ class BackupRun:
         ends = {number: one.end_offset for number, one in before.events.items()}
         now = {number: source.offset_range(number) for number in source.metadata_partitions()}
         follows = ends.keys() == now.keys() and all(now[one].start <= ends[one] <= now[one].end for one in ends)
-        return ends if follows else {}
+        return ends if follows and not has_regrown(source, self.sets, before) else {}
 
     def _offsets(self, state: ClusterState, cluster: Cluster) -> Document:
         """Where each partition begins and ends: of a partition without remote segments nothing else is known."""
