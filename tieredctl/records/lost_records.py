@@ -46,7 +46,7 @@ class Loss(NamedTuple):
 
     def by_deletion(self, severity: Severity | None = None) -> Loss:
         """The same where the metadata says by now that the segment was deleted: nothing of it is missing."""
-        message = "the segment was deleted while its partition was read"
+        message = "the segment is deleted by now"
         if self.offsets is not None:
             message += f": offsets {self.offsets[0]} to {self.offsets[1]} are not returned"
         finding = replace(self.finding, code=FindingCode.OFFSET_GAP, message=message, severity_override=severity)
