@@ -15,6 +15,7 @@ from secrets import token_hex
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ports.object_store import (
     MOST_DELETED_AT_ONCE,
     Capability,
@@ -151,8 +152,12 @@ def commit(store: WritableObjectStore, manifest: AnyManifest) -> None:
 
 def remove_leftovers(store: WritableObjectStore, manifest: AnyManifest) -> int:
     """Removes what no version names that readers may still use, and that no later one can name; `manifest` is current.
-    How many files that were."""
-    versions = _versions(store)
+    How many files that were: none where a listing lacks the manifest of a version whose files stay, since these would
+    look like leftovers."""
+    needed = _versions_needed(manifest)
+    versions = read_again(store, _versions, is_sound=needed.issubset)
+    if not needed.issubset(versions):
+        return 0
     readable = [_manifest(store, version, type(manifest)) for version in versions[-READABLE_VERSIONS:]]
     states = [state for known in readable for state in known.tables.values() if isinstance(state, TableState)]
     named = {one.path for state in states for one in state.files}
@@ -170,6 +175,13 @@ def remove_leftovers(store: WritableObjectStore, manifest: AnyManifest) -> int:
     for first in range(0, len(leftovers), MOST_DELETED_AT_ONCE):
         store.delete(leftovers[first : first + MOST_DELETED_AT_ONCE])
     return removed
+
+
+def _versions_needed(manifest: AnyManifest) -> set[int]:
+    """The versions that have manifests and files which stay. Files that wait for a catalog have none."""
+    if not any(isinstance(state, TableState) and state.files for state in manifest.tables.values()):
+        return set()
+    return set(range(max(1, manifest.version - READABLE_VERSIONS + 1), manifest.version + 1))
 
 
 def _data_files(store: ObjectStore, manifest: AnyManifest) -> Iterator[StoredObject]:

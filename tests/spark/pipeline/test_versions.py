@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from tieredctl_spark.tables.table_store import (
 )
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ports.object_store import WritableObjectStore
+from tieredctl.ports.object_store import StoredObject, WritableObjectStore
+from tieredctl.storage.memory import MemoryStore
 
 DAY_MS = 86_400_000
 NOW_MS = 20_000 * DAY_MS
@@ -96,6 +98,40 @@ def test_what_runs_left_that_died_is_removed_and_what_may_be_read_stays(store: W
     assert removed == 1
     assert dead.path not in keys
     assert keys == {kept[0].path, of_next.path, *(one.path for one in folder_files(last.tables, FINDINGS.name))}
+
+
+class ForgetfulStore(MemoryStore):
+    """Its next listings lack the manifests of some versions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lacked = frozenset[int]()
+        self.listings = 0
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        lacked = {f"_manifests/{version:012d}.json" for version in self.lacked} if self.listings else set()
+        self.listings = max(self.listings - 1, 0)
+        return (stored for stored in super().list(prefix, start_after) if stored.key not in lacked)
+
+
+@pytest.mark.parametrize("lacked", [{1, 2, 3}, {3}, {1}], ids=["all", "the newest", "the oldest"])
+def test_no_file_of_a_version_is_removed_whose_manifest_a_listing_lacks(lacked: set[int]) -> None:
+    store, made = ForgetfulStore(), list[Manifest]()
+    for version in range(1, 4):
+        made.append(manifest(version, f"run{version}", f"run{version - 1}", written(store, version, f"run{version}")))
+        commit(store, made[-1])
+    dead, keys = written(store, 3, "dead"), {stored.key for stored in store.list(f"{FINDINGS.name}/")}
+    store.lacked = frozenset(lacked)
+
+    store.listings = 1_000
+    in_doubt = remove_leftovers(store, made[-1])
+    kept = {stored.key for stored in store.list(f"{FINDINGS.name}/")}
+    store.listings = 1  # and the next one has them
+    removed = remove_leftovers(store, made[-1])
+
+    assert (in_doubt, kept) == (0, keys)
+    assert removed == 1
+    assert {stored.key for stored in store.list(f"{FINDINGS.name}/")} == keys - {dead.path}
 
 
 def test_what_waits_for_another_namespace_stays(tmp_path: Path) -> None:
