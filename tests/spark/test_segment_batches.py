@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tieredctl_spark.arrow.batch_table import batch_tables
 from tieredctl_spark.segment_batches import SegmentBatches
 
+from tests.faults.cluster import captured
+from tests.rigs.lies import half, one_bit_flipped, zeros
 from tests.spark.damage import REMOTE
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.record_batches import Attributes, read_batch_header
+from tieredctl.layouts.registry import layout_named
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES
+from tieredctl.storage.memory import MemoryStore
 
 ENCRYPTED = "aiven-zstd-encrypted-4.3.1"
 
@@ -120,6 +128,50 @@ def test_what_cannot_be_read_is_a_row_that_says_so(spark: SparkSession, kafka_4:
     assert missing["problem"] == "the segment has no log"
     assert found[ids[2]][:-1] == sound[ids[2]][:-1]
     assert found[ids[2]][-1]["isValid"] is False
+
+
+class OnceLyingStore(MemoryStore):
+    """Its first answers about a log are altered, or that it is not there; and what is read over new connections is
+    as it is."""
+
+    def __init__(self, answer: Callable[[bytes], bytes | None], first: int) -> None:
+        super().__init__()
+        self._answer, self._first = answer, first
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        return self._told(key, super().read(key, start, end))
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        return (self._told(key, piece) for piece in super().stream(key, start, 1 << 16))
+
+    def reconnected(self) -> Self:
+        self._answer = bytes
+        return self
+
+    def _told(self, key: str, data: bytes) -> bytes:
+        self._first -= key.endswith(".log")
+        told = data if self._first >= 0 or not key.endswith(".log") else self._answer(data)
+        if told is None:
+            raise TieredctlError(ErrorCode.OBJECT_MISSING, key)
+        return told
+
+
+@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize(
+    "answer", [one_bit_flipped, half, zeros, lambda _: None], ids=["one bit flipped", "cut short", "zeros", "denied"]
+)
+def test_what_one_answer_alters_is_no_problem_of_a_segment(
+    kafka_4: Path, answer: Callable[[bytes], bytes | None], first: int
+) -> None:
+    largest = max(captured(kafka_4).finished(), key=lambda one: one.segment_size_in_bytes)
+    layout, store = layout_named("local"), OnceLyingStore(answer, first)
+    for key in layout.promised_objects(largest).values():
+        store.put(key, (kafka_4 / REMOTE / key).read_bytes())
+    log = (kafka_4 / REMOTE / layout.promised_objects(largest)[Part.LOG]).read_bytes()
+
+    found = [row for table in batch_tables(largest, store, layout) for row in table.to_pylist()]
+
+    assert [(row["position"], row["problem"]) for row in found] == [(one["position"], None) for one in batches_of(log)]
 
 
 @pytest.mark.spark

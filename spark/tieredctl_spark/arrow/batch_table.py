@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.arrow_columns import flag_array, number_array, text_array
@@ -69,10 +70,30 @@ _NUMBERS = (
 
 
 def batch_tables(segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> Iterator[pa.Table]:
-    """The batches of a segment, by BATCH_TABLE_SCHEMA, some MiB of the log at a time.
+    """The batches of a segment, by BATCH_TABLE_SCHEMA, some MiB of the log at a time. Where there is a problem, the
+    segment is read again over new connections, and it is what that reading finds from there on: bytes may be altered
+    on the way.
 
     Raises TieredctlError only for what every other segment would meet too, such as a store that does not answer.
     """
+    reached = 0
+    for table in _read_once(segment, store, layout):
+        if table.column("problem").null_count < len(table):
+            break
+        reached = pc.max(_ends(table)).as_py() or reached
+        yield table
+    else:
+        return
+    for table in _read_once(segment, store.reconnected(), layout):
+        yield table.filter(pc.fill_null(pc.greater(_ends(table), reached), True))
+
+
+def _ends(table: pa.Table) -> pa.ChunkedArray:
+    """The positions where rows end; null where that is not known."""
+    return pc.add(table.column("position"), table.column("size"))
+
+
+def _read_once(segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> Iterator[pa.Table]:
     reader = layout.open_segment(store, segment)
     try:
         size = reader.parts().get(Part.LOG)
