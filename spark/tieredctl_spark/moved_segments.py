@@ -10,6 +10,7 @@ from pyspark.sql import functions as fn
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.completeness import lost_between
+from tieredctl.rlmm.segment_rows import NO_STATE
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.kept_frames import Keep
 from tieredctl_spark.metadata_facts import MetadataFacts
@@ -24,7 +25,7 @@ class MovedSegments(NamedTuple):
     ids: DataFrame | None
     """Those that are in another state by now, as `segmentId`; None for none."""
     lost: list[Finding]
-    """What the second reading lacks: then nothing is known to have moved."""
+    """What the second reading lacks: then only what it has in a later state is known to have moved."""
 
 
 def moved_segments(orphans: DataFrame, metadata: MetadataPlace, first: MetadataFacts, keep: Keep) -> MovedSegments:
@@ -39,11 +40,13 @@ def moved_segments(orphans: DataFrame, metadata: MetadataPlace, first: MetadataF
 
     with metadata.open() as stream:
         segments, now = read_segments(orphans.sparkSession, metadata, stream, again)
-    if lost := lost_between(first, now):
-        return MovedSegments(None, lost)
-    theirs = segments.named(then.select("segmentId"), count)
-    claims = theirs.groupBy("segmentId").agg(fn.count("*").alias("claims"), fn.min("state").alias("now"))
+    lost = lost_between(first, now)
+    theirs = segments.named(then.select("segmentId"), count).groupBy("segmentId")
+    known = fn.when(fn.col("state") != NO_STATE, fn.col("state"))
+    claims = theirs.agg(fn.count("*").alias("claims"), fn.max(known).alias("now"))
     numbers = [fn.when(fn.col("state") == one.name, fn.lit(int(one))) for one in _GO_ON]
-    stayed = (fn.col("claims") == 1) & (fn.col("now") == fn.coalesce(*numbers))
-    moved = then.join(claims, "segmentId", "left").where(~fn.coalesce(stayed, fn.lit(False)))
-    return MovedSegments(moved.select("segmentId"), [])
+    before = fn.coalesce(*numbers)
+    stayed = fn.coalesce((fn.col("claims") == 1) & (fn.col("now") == before), fn.lit(False))
+    has_moved = fn.col("now") > before if lost else ~stayed
+    moved = then.join(claims, "segmentId", "left").where(has_moved)
+    return MovedSegments(moved.select("segmentId"), lost)

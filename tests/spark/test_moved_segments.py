@@ -56,15 +56,16 @@ LEAVING = [*copied(1, 0, 9), *copied(2, 10, 19), updated(1, DELETING), updated(2
 
 
 @pytest.mark.parametrize(
-    ("end", "verdicts"),
+    ("end", "lost", "verdicts"),
     [
-        ([updated(1, DELETED)], ["in-progress", "delete-never-finished"]),
-        ([], ["delete-never-finished"] * 2),  # and what was there is not
+        ([updated(1, DELETED)], [], ["in-progress", "delete-never-finished"]),
+        ([], [updated(7, DELETED)], ["delete-never-finished"] * 2),  # and what was there is not
+        ([updated(1, DELETED)], [updated(7, DELETED)] * 2, ["in-progress", "delete-never-finished"]),
     ],
-    ids=["a deletion ends", "metadata is lost"],
+    ids=["a deletion ends", "metadata is lost", "both"],
 )
 def test_what_goes_on_after_the_metadata_was_read_is_in_progress_by_either_engine(
-    spark: SparkSession, tmp_path: Path, end: list[MetadataEvent], verdicts: list[str]
+    spark: SparkSession, tmp_path: Path, end: list[MetadataEvent], lost: list[MetadataEvent], verdicts: list[str]
 ) -> None:
     data, store, output = tmp_path / "data", tmp_path / "store", OutputFolder(spark, str(tmp_path / "output"))
     for one in (LEAVING[0], LEAVING[2]):
@@ -76,7 +77,7 @@ def test_what_goes_on_after_the_metadata_was_read_is_in_progress_by_either_engin
     place = StorePlace(f"file:{store}", {}, LAYOUT.name)
     places = ScanPlaces(MetadataPlace((data,)), place, GoesOnMeanwhile(data=data, end=tuple(end)))
     options = ScanOptions(time.time_ns() // 1_000_000, 0)
-    before = LEAVING if end else [*LEAVING, updated(7, DELETED)]
+    before = [*LEAVING, *lost]
 
     write_events(data, *before)
     found = scanned(spark, places, options, output.keep, frozenset({ObjectStatus.ORPHAN}))
