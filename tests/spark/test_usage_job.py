@@ -113,6 +113,21 @@ def test_an_inventory_without_any_object_of_the_store_does_not_cost_nothing(
     assert f"The inventory has no object of s3://{BUCKET}/other." in said.err
 
 
+@pytest.mark.usefixtures("spark")
+def test_an_empty_store_costs_nothing_only_where_the_metadata_promises_nothing(
+    kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    where = ["--log-dir", str(kafka_4 / "data"), "--store", f"file:{tmp_path / 'empty'}", "--layout", "local"]
+
+    refused = job.main([*where, "--output", str(tmp_path / "refused")])
+    nothing_said = capsys.readouterr().out
+    none_yet = job.main([*where, "--as-of", "2000-01-01T00:00:00Z", "--output", str(tmp_path / "none")])
+
+    assert (refused, nothing_said) == (ExitCode.USAGE, "")
+    assert (none_yet, json.loads(capsys.readouterr().out)["summary"]["objects"]) == (ExitCode.CLEAN, 0)
+
+
 @pytest.mark.usefixtures("spark", "cloud_environment")
 def test_an_inventory_stands_for_the_listing_and_metadata_for_a_point_in_the_past(
     kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
