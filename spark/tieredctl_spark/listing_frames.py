@@ -26,7 +26,7 @@ from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace, open_inventory
 from tieredctl.wiring.places import Remote, StorePlace
 from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA, object_table
-from tieredctl_spark.kept_frames import Keep, task_numbers, task_rows
+from tieredctl_spark.kept_frames import Keep, kept_by_executors, task_numbers, task_rows
 from tieredctl_spark.parted_keys import key_ranges
 from tieredctl_spark.schemas import as_spark_reads
 from tieredctl_spark.worker_functions import mapped
@@ -149,8 +149,8 @@ def inventory_objects(session: SparkSession, manifest: str, place: StorePlace) -
     """The objects below the store's root when the inventory was taken, by OBJECT_TABLE_SCHEMA, without tieredctl's own:
     of an S3 Inventory or a Storage Insights report, as CSV or Parquet. `manifest` is its path or URL.
 
-    Raises TieredctlError `inventory-unusable` as `inventory_listing` does. An inventory is a day old: what was written
-    since is not in it, and what is in it may be gone.
+    Raises TieredctlError `inventory-unusable` as `inventory_listing` and `kept` do. An inventory is a day old: what was
+    written since is not in it, and what is in it may be gone.
     """
     remote = place.open()
     inventory = open_inventory(manifest, remote.store.url, place)
@@ -160,7 +160,8 @@ def inventory_objects(session: SparkSession, manifest: str, place: StorePlace) -
         for batch in batches:
             yield object_table(batch.filter(pc.invert(are_reserved(batch.column("key")))), explainer)
 
-    return inventory_listing(session, inventory).through(told, OBJECT_TABLE_SCHEMA)
+    whole = inventory_listing(session, inventory).kept(kept_by_executors)
+    return whole.through(told, OBJECT_TABLE_SCHEMA)
 
 
 def _listed_rows(rows: Batches) -> Batches:

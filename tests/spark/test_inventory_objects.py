@@ -131,3 +131,6 @@ def test_a_report_with_more_rows_than_it_gives_cannot_stand_for_a_listing(
     written({manifest: files[manifest].replace(b'"records_processed": 6', b'"records_processed": 5')}, tmp_path)
     with pytest.raises(TieredctlError, match="have 6 records, but its manifest gives 5"):
         listing_frame(spark, listing, place, remote).kept(keep)
+    with pytest.raises(TieredctlError) as refused:
+        inventory_objects(spark, str(tmp_path / manifest), place)
+    assert refused.value.code is ErrorCode.INVENTORY_UNUSABLE
