@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 import pyarrow as pa
@@ -11,13 +12,20 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.tables.due import due_documents
 from tieredctl_spark.tables.kinds import BACKFILL_TABLES, DAY, LEDGER_TABLES, TABLES, TableKind
 from tieredctl_spark.tables.manifest import DataFile, Manifest, State, TableState
 from tieredctl_spark.tables.table_store import TablesPlace, current_tables, demand_current
+
+_UNDECODABLE = (pa.ArrowException, OSError)
+_FORMAT = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
 
 
 class ReadableTables(Protocol):
@@ -87,9 +95,41 @@ def columns_of_file(
     store: ObjectStore, kind: TableKind, file: DataFile, columns: Sequence[str], where: pc.Expression | None = None
 ) -> Iterator[pa.Table]:
     """Some columns of a file's rows, by `kind.read_schema`, a group of rows at a time; of those that are meant
-    alone. What an earlier tieredctl did not write is null."""
+    alone. What an earlier tieredctl did not write is null. Raises TieredctlError `unreadable` for a file that is not
+    what its manifest names."""
+    told = 0
+    try:
+        for table in _columns(_whole(store, file), kind, file, columns, where):
+            yield table
+            told += 1
+        return
+    except _UNDECODABLE:  # by one answer, which may be altered on the way
+        again = _columns(_whole(store.reconnected(), file), kind, file, columns, where)
+    try:
+        yield from islice(again, told, None)
+    except _UNDECODABLE as error:
+        raise _other(store, file, f"cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+
+
+def _whole(store: ObjectStore, file: DataFile) -> bytes:
+    """A file's bytes, read again where one answer has not as many as its manifest gives."""
+    missing = (ErrorCode.OBJECT_MISSING,)
+    data = read_again(store, lambda at: at.read(file.path), missing, is_sound=lambda read: len(read) == file.bytes)
+    if len(data) != file.bytes:
+        raise _other(store, file, f"has {counted(len(data), 'byte')}, but its manifest gives {file.bytes}")
+    return data
+
+
+def _other(store: ObjectStore, file: DataFile, what: str) -> TieredctlError:
+    hint = "Run it again; if it stays so, restore the file."
+    return TieredctlError(ErrorCode.UNREADABLE, f"{store.url.rstrip('/')}/{file.path} {what}.", hint=hint)
+
+
+def _columns(
+    data: bytes, kind: TableKind, file: DataFile, columns: Sequence[str], where: pc.Expression | None
+) -> Iterator[pa.Table]:
     schema = pa.schema([kind.read_schema.field(name) for name in columns])
-    whole = ds.ParquetFileFormat().make_fragment(pa.BufferReader(store.read(file.path)))
+    whole = _FORMAT.make_fragment(pa.BufferReader(data))
     written = [name for name in kind.schema.names if name in whole.physical_schema.names]
     # Whatever column is asked for, one is read: without any, the number of rows would be lost.
     read = [name for name in columns if name in written] or written[:1]

@@ -34,7 +34,10 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 READABLE_VERSIONS = 10
 """The files of so many versions stay: a reader that began with one of them finds all of its files."""
 _KEPT_MANIFESTS = 100
+_ONE_ANSWER = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING)
+"""What one answer alone does not say of a manifest that was listed."""
 _Made = TypeVar("_Made", bound=AnyManifest)
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +135,7 @@ def current_tables(store: ObjectStore) -> Mapping[str, State]:
     versions = _versions(store)
     if not versions:
         raise _no_tables(store)
-    key = _key(versions[-1])
-    return tables_in(store.read(key), f"{store.url}/{key}")
+    return _read(store, versions[-1], tables_in)
 
 
 def commit(store: WritableObjectStore, manifest: AnyManifest) -> None:
@@ -203,8 +205,12 @@ def _key(version: int) -> str:
 
 
 def _manifest(store: ObjectStore, version: int, form: type[_Made]) -> _Made:
+    return _read(store, version, form.read)
+
+
+def _read(store: ObjectStore, version: int, read: Callable[[bytes, str], _Read]) -> _Read:
     key = _key(version)
-    return form.read(store.read(key), f"{store.url}/{key}")
+    return read_again(store, lambda at: read(at.read(key), f"{store.url}/{key}"), _ONE_ANSWER)
 
 
 def _no_tables(store: ObjectStore) -> TieredctlError:

@@ -53,7 +53,7 @@ class TableWriter:
     def write_unchanged(self, kind: TableKind, rows: pa.Table, day: str | None) -> DataFile:
         """Rows by `kind.schema`, which say themselves which run wrote them."""
         sink = pa.BufferOutputStream()
-        pq.write_table(rows.cast(kind.schema), sink, compression=_CODEC)
+        pq.write_table(rows.cast(kind.schema), sink, compression=_CODEC, write_page_checksum=True)
         return self._stored(kind, len(rows), sink.getvalue().to_pybytes(), day)
 
     def write_grown(self, kind: TableKind, tables: Iterable[pa.Table]) -> Iterator[DataFile]:
@@ -70,7 +70,7 @@ class TableWriter:
     def _write_groups(self, kind: TableKind, groups: Iterable[pa.Table], sink: IO[bytes]) -> int:
         """Writes groups until the file is large enough; how many rows that are."""
         rows = 0
-        with pq.ParquetWriter(sink, kind.schema, compression=_CODEC) as file:
+        with pq.ParquetWriter(sink, kind.schema, compression=_CODEC, write_page_checksum=True) as file:
             for group in groups:
                 file.write_table(self._whole(kind, group))
                 rows += len(group)

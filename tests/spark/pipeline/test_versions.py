@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tieredctl_spark.backfill.run import waiting_place
 from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.tables.due import due_documents, events_due
-from tieredctl_spark.tables.files import folder_files
+from tieredctl_spark.tables.files import file_rows, folder_files
 from tieredctl_spark.tables.kinds import EVENTS, FINDINGS
 from tieredctl_spark.tables.manifest import DataFile, Looked, Manifest, TableState
 from tieredctl_spark.tables.table_store import (
@@ -18,12 +19,15 @@ from tieredctl_spark.tables.table_store import (
     TablesPlace,
     commit,
     current,
+    current_tables,
     data_file_key,
     demand_apart,
     demand_current,
     remove_leftovers,
 )
+from tieredctl_spark.tables.writing import TableWriter
 
+from tests.rigs.lies import half, one_bit_flipped, zeros
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import StoredObject, WritableObjectStore
 from tieredctl.storage.memory import MemoryStore
@@ -156,6 +160,55 @@ def test_files_of_versions_that_nobody_reads_any_more_are_removed(store: Writabl
         remove_leftovers(store, made)
 
     assert first.path not in {stored.key for stored in store.list("")}
+
+
+class AlteringStore(MemoryStore):
+    """So many answers have other bytes than the object, or deny it."""
+
+    def __init__(self, alter: Callable[[bytes], bytes | None]) -> None:
+        super().__init__()
+        self.alter, self.answers = alter, 0
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        data = super().read(key, start, end)
+        self.answers -= 1
+        told = self.alter(data) if self.answers >= 0 else data
+        if told is None:
+            raise TieredctlError(ErrorCode.OBJECT_MISSING, key)
+        return told
+
+
+ALTERED = {"one bit flipped": one_bit_flipped, "cut short": half, "zeros": zeros, "denied": lambda _: None}
+
+
+@pytest.mark.parametrize("alter", ALTERED.values(), ids=ALTERED)
+def test_a_table_is_what_two_answers_say(alter: Callable[[bytes], bytes | None]) -> None:
+    store, names = AlteringStore(alter), [f"subject-{number}" for number in range(5_000)]
+    rows = pa.Table.from_pylist([{"subject": name} for name in names], FINDINGS.columns)
+    file = TableWriter(store, 1, "run1", None, "2026-11-30").write(FINDINGS, rows)
+    commit(store, manifest(1, "run1", "", file))
+
+    store.answers = 1
+    found = file_rows(store, FINDINGS, [file])
+    store.answers = 1_000
+    with pytest.raises(TieredctlError) as refused:
+        file_rows(store, FINDINGS, [file])
+
+    assert found["subject"].to_pylist() == names
+    assert refused.value.code in (ErrorCode.UNREADABLE, ErrorCode.OBJECT_MISSING)
+
+
+@pytest.mark.parametrize("alter", [half, zeros, lambda _: None], ids=["cut short", "zeros", "denied"])
+def test_a_manifest_is_what_two_answers_say(alter: Callable[[bytes], bytes | None]) -> None:
+    store, made = AlteringStore(alter), manifest(1, "run1", "")
+    commit(store, made)
+
+    store.answers = 1
+    found = current(store)
+    store.answers = 1
+    tables = current_tables(store)
+
+    assert (found, tables) == (made, made.tables)
 
 
 def test_a_manifest_of_another_program_is_refused(store: WritableObjectStore) -> None:
