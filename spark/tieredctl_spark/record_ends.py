@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from tieredctl.model.findings import Finding
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.lost_records import Loss
@@ -21,6 +22,8 @@ class Readable(NamedTuple):
     remote: RemotePartition
     first: int
     end: int
+    doubt: Finding | None = None
+    """Why more of it may be readable: what tells where the last transactions end could not be read."""
 
     def gone(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
         """What of the offsets from `begin` up to, not including, `end` is no longer in remote storage. Offsets that no
@@ -42,24 +45,26 @@ def readable(remote: RemotePartition, store: ObjectStore, layout: SegmentObjects
         highest = remote.deleted.highest
         first = 0 if highest is None else highest + 1
         return Readable(remote, first, first)
-    end = remote.end_offset
-    if isolation is Isolation.READ_COMMITTED:
-        end = max(_last_stable(remote, store, layout), remote.first_offset)
-    return Readable(remote, remote.first_offset, end)
+    if isolation is Isolation.READ_UNCOMMITTED:
+        return Readable(remote, remote.first_offset, remote.end_offset)
+    losses: list[Loss] = []
+    end = max(_last_stable(remote, store, layout, losses), remote.first_offset)
+    return Readable(remote, remote.first_offset, end, losses[0].finding if losses else None)
 
 
-def _last_stable(remote: RemotePartition, store: ObjectStore, layout: SegmentObjects) -> int:
+def _last_stable(remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, losses: list[Loss]) -> int:
+    """Adds what could not be read to `losses`, that of the last segment first."""
     indexes = TransactionIndexes(store, layout, remote.spans)
     for number, span in reversed([*enumerate(remote.spans)]):
-        still_open = _value(indexes.open_after(number)) if span.reaches_end else None
+        still_open = _value(indexes.open_after(number), losses) if span.reaches_end else None
         if still_open is not None:
             return min([span.last + 1, *still_open.values()])
     return 0
 
 
-def _value(looked_up: Generator[Loss, None, dict[int, int] | None]) -> dict[int, int] | None:
+def _value(looked_up: Generator[Loss, None, dict[int, int] | None], losses: list[Loss]) -> dict[int, int] | None:
     while True:
         try:
-            next(looked_up)
+            losses.append(next(looked_up))
         except StopIteration as found:
             return found.value  # type: ignore[no-any-return]

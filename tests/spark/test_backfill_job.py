@@ -8,7 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,16 @@ from tests.metadata_logs import DELETED, DELETING, events_of, metadata_batches, 
 from tests.records.captured_topics import captured_records, metadata_place, store_place
 from tests.spark.damage import REMOTE
 from tests.spark.pipeline.killed_runs import is_killed
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.ids import uuid_bytes
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.read_only_store import StoreAround
 from tieredctl.records.request import Isolation, OnDamage, RecordRequest
-from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -213,6 +215,45 @@ def test_what_a_run_has_no_key_for_is_left_to_one_that_has_and_other_partitions_
     assert (last.unread, last.exit_code, last.manifest.lost_offsets) == ({}, ExitCode.CLEAN, 0)
     assert backfill.rows("records") == expected
     assert not backfill.rows("unreadable")
+
+
+@dataclass(frozen=True, slots=True)
+class RefusingStore(StoreAround):
+    """Refuses so many times to show a producer snapshot, which is asked for twice, and then shows all."""
+
+    left: list[int]
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        self.left[0] -= key.endswith(".snapshot")
+        if key.endswith(".snapshot") and self.left[0] >= 0:
+            raise TieredctlError(ErrorCode.STORE_FORBIDDEN, key)
+        return self.store.read(key, start, end)
+
+
+@dataclass(frozen=True)
+class RefusingPlace(StorePlace):
+    left: list[int] = field(default_factory=lambda: [2])
+
+    def open(self) -> Remote[ObjectStore]:
+        store, layout = super().open()
+        return Remote(RefusingStore(store, self.left), layout)
+
+
+def test_where_the_end_of_transactions_was_not_shown_once_the_rest_is_left_to_the_next_run(
+    backfill: Backfill, kafka_4: Path
+) -> None:
+    write_metadata(backfill, events_of(kafka_4 / "data"))
+    plain = backfill.options(1 << 20)
+    refusing = RefusingPlace(plain.store.url, layout="local")
+
+    first = run_backfill(replace(plain, store=refusing, isolation=Isolation.READ_COMMITTED), {})
+    second = run_backfill(replace(plain, isolation=Isolation.READ_COMMITTED), {})
+
+    expected = by_library(kafka_4, RecordRequest(isolation=Isolation.READ_COMMITTED))
+    assert first.records < len(expected)
+    assert (len(first.unread), first.exit_code) == (1, ExitCode.INCOMPLETE)
+    assert (second.unread, second.exit_code) == ({}, ExitCode.CLEAN)
+    assert backfill.rows("records") == expected
 
 
 def test_what_retention_took_between_runs_is_told_and_a_log_that_lost_its_end_is_refused(

@@ -15,7 +15,6 @@ from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.request import Isolation, OnDamage, RecordRequest
-from tieredctl.records.transaction_indexes import TransactionIndexes
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 from tieredctl.wiring.records import TopicRecords, topic_records
 from tieredctl_spark.backfill.history_tables import CatalogHistory, FolderHistory, HistoryTables
@@ -181,20 +180,13 @@ class _History:
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Begin in another folder or namespace.")
         for number, partition in partitions.items():
             known = readable(partition, topic.store, topic.layout, self.options.isolation)
-            if (reason := self._unstable(known, topic)) is not None:
-                self.unstable[number] = reason
+            if (doubt := known.doubt) is not None:
+                self.unstable[number] = f"{doubt.code}: {doubt.message}"
             begin = self._known_offsets().get(number, known.first)
             if begin < known.end:
                 for share in self._of_partition(known, begin, topic, findings):
                     findings = []  # once
                     yield share
-
-    def _unstable(self, known: Readable, topic: TopicRecords) -> str | None:
-        spans = known.remote.spans
-        if self.options.isolation is Isolation.READ_UNCOMMITTED or known.end == known.remote.end_offset or not spans:
-            return None
-        loss = next(TransactionIndexes(topic.store, topic.layout, spans).open_after(len(spans) - 1), None)
-        return None if loss is None else f"{loss.finding.code}: {loss.finding.message}"
 
     def _known_offsets(self) -> dict[int, int]:
         """Where the selected partitions continue."""
