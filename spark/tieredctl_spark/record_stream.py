@@ -38,6 +38,11 @@ class _Look:
     partitions: Mapping[int, Readable]
     findings: Sequence[Finding]
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether more may be readable."""
+        return any(one.doubt is not None for one in self.partitions.values())
+
 
 class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads from the option `from` on. An offset of the stream is the id of the topic, and for each partition the
@@ -124,11 +129,13 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._source.close()
 
     def _look(self) -> _Look:
-        """The metadata is read again where it has news."""
+        """The metadata is read again where it has news, or where more may be readable than was."""
         if self._source is None:
             self._source = self._query.metadata.open_source()
-        if self._seen is not None and (self._is_bounded or not self._source.advance()):
-            return self._seen
+        if (before := self._seen) is not None and (
+            self._is_bounded or not (self._source.advance() or before.is_in_doubt)
+        ):
+            return before
         query, (store, layout) = self._query, self._rows.remote
         with topic_records(query.metadata, query.store, query.selection) as topic:
             found = {
@@ -136,6 +143,11 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for one in topic.partitions
             }
             self._seen = _Look(topic.partitions[0].partition.topic_id, found, topic.findings)
+        for number, one in found.items():
+            known = None if before is None else before.partitions.get(number)
+            if one.doubt is not None and (known is None or known.doubt != one.doubt):
+                message = f"{self._named(number)} is read up to offset {one.end} for now: {one.doubt.message}"
+                sys.stderr.write(f"tiered_log: {message}\n")
         return self._seen
 
     def _continued(self, start: dict[str, Any], *, is_planned: bool = False) -> tuple[_Look, dict[int, int]]:

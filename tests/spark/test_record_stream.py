@@ -76,6 +76,25 @@ def test_batches_of_any_capture_give_each_record_once_in_order(name: str, isolat
         assert sorted(place for places in found for place in places) == expected, topic
 
 
+def test_what_could_not_be_read_yet_is_asked_for_again_without_any_news(kafka_4: Path, tmp_path: Path) -> None:
+    capture = Path(shutil.copytree(kafka_4, tmp_path / "capture"))
+    with captured_records(capture, TOPIC) as opened:
+        span = opened.partitions[0].spans[-1]
+    (snapshot,) = capture.rglob(f"*-{span.segment.segment_id}.snapshot")
+    hidden = snapshot.rename(tmp_path / "hidden")
+    reader = reader_of(options_of(capture, capture / "data", isolation="read_committed"))
+    begin = reader.initialOffset()
+
+    held = reader.latestOffset(begin, ReadAllAvailable())
+    hidden.rename(snapshot)
+    end = reader.latestOffset(held, ReadAllAvailable())
+
+    first, second = between(reader, begin, held), between(reader, held, end)
+    reader.stop()
+    assert len(first) < len([*first, *second])
+    assert sorted([*first, *second]) == places_by_library(capture, TOPIC, Isolation.READ_COMMITTED)
+
+
 @pytest.mark.spark
 def test_a_restarted_stream_goes_on_with_what_was_copied_since(
     spark: SparkSession, kafka_4: Path, tmp_path: Path
