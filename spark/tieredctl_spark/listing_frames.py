@@ -37,6 +37,7 @@ _MOST_RANGES = 256
 _MOST_TASKS = 64
 """What begins a task in Python takes longer than a page of a listing: several ranges are worth one."""
 _AT_ONCE = 1 << 16
+_KEY_SCHEMA = pa.schema({"key": pa.binary()})
 _COUNT_SCHEMA = pa.schema({"records": pa.int64()})
 
 
@@ -59,9 +60,10 @@ class ListingFrame:
 
     def kept(self, keep: Keep) -> ListingFrame:
         """What is the same from now on. Raises TieredctlError `inventory-unusable` for an inventory with more or fewer
-        rows than its manifest gives."""
+        rows than its manifest gives, or with an object twice."""
         if self.inventory is not None:
             _demand_count(self.session, self.inventory)
+            self.inventory.demand_none_repeated(_repeated_keys(self))
         return self if self.read is not _listed_rows else replace(self, frame=keep(self.frame, _LISTING))
 
     def through(self, change: Callable[[Batches], Iterator[pa.Table]], schema: pa.Schema) -> DataFrame:
@@ -193,3 +195,14 @@ def _demand_count(session: SparkSession, inventory: BucketInventory) -> None:
 
     found = task_rows(session, len(files), counted, _COUNT_SCHEMA).agg(fn.sum("records")).collect()
     inventory.demand_count(found[0][0] or 0)
+
+
+def _repeated_keys(listing: ListingFrame) -> int:
+    """How many of an inventory's keys come again; by hashes, so that Spark moves 12 bytes of each."""
+
+    def keys(batches: Batches) -> Iterator[pa.Table]:
+        return (pa.table({"key": batch.column("key")}, _KEY_SCHEMA) for batch in batches)
+
+    hashes = listing.through(keys, _KEY_SCHEMA).select(fn.xxhash64("key").alias("one"), fn.hash("key").alias("other"))
+    counts = hashes.groupBy("one", "other").count()
+    return int(counts.agg(fn.sum(fn.col("count") - 1)).collect()[0][0] or 0)

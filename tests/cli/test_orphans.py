@@ -215,6 +215,20 @@ def test_an_inventory_without_any_object_of_the_store_does_not_stand_for_its_lis
     assert f"has no object of s3://{BUCKET}/other, but the metadata promises segments" in outcome.err
 
 
+def test_a_list_with_a_key_twice_does_not_stand_for_the_listing(
+    tieredctl: Tieredctl, crash: Path, tmp_path: Path
+) -> None:
+    _, listed = scan(tieredctl, crash)
+    keys, once = tmp_path / "keys", "".join(f"{one['key']}\n" for one in listed)
+
+    codes = []
+    for text in (once, f"{once}{listed[0]['key']}\n"):
+        keys.write_text(text)
+        codes.append(tieredctl(*words_of(crash, "--key-list", keys, "-o", "json")).exit_code)
+
+    assert codes == [0, 2]
+
+
 def test_what_cannot_be_meant_is_wrong_usage(tieredctl: Tieredctl, crash: Path, captures: Path, tmp_path: Path) -> None:
     ListingCheckpoint(tmp_path / "checkpoint", "s3://other", now_ms(None)).close()
     snapshot = ("--kraft-snapshot", latest_snapshot(crash))

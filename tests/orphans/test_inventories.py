@@ -40,7 +40,7 @@ from tests.rigs.inventories import (
     s3_manifest,
     s3_row,
 )
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.orphans.bucket_inventory import BucketPlace, find_inventory
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
@@ -339,6 +339,19 @@ def test_a_manifest_that_names_a_file_twice_is_an_error() -> None:
         (google_report(google_rows()), GOOGLE_MANIFEST, "gs"),
     ):
         assert "names a file twice" in refusal(with_changed(files, manifest, with_first_file_twice), manifest, scheme)
+
+
+def test_an_inventory_with_an_object_twice_is_an_error() -> None:
+    s3, google, azure = s3_rows(), google_rows(), azure_rows()
+    for read, files in (
+        (of_s3, s3_inventory([*s3, s3[1]])),
+        (of_s3, s3_inventory([*s3, *s3], parquet=True)),
+        (of_google, google_report([*google, google[1]])),
+        (of_azure, azure_inventory([*azure, azure[1]])),
+    ):
+        with pytest.raises(TieredctlError) as refused:
+            read(files)
+        assert refused.value.code is ErrorCode.INVENTORY_UNUSABLE
 
 
 def with_first_file_twice(manifest: bytes) -> bytes:

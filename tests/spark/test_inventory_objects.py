@@ -111,6 +111,24 @@ def test_an_inventory_with_a_file_missing_or_cut_is_refused(spark: SparkSession,
         assert raised.value.code is ErrorCode.INVENTORY_UNUSABLE
 
 
+def test_an_inventory_with_an_object_twice_cannot_stand_for_a_listing(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [s3_row(one) for one in (*OBJECTS, OBJECTS[1])]
+    written(s3_inventory(rows), tmp_path)
+    place = StorePlace(f"s3://{BUCKET}/{ROOT}", layout="local")
+    remote, listing = place.open(), ListingPlace(inventory=str(tmp_path / S3_MANIFEST))
+
+    refused = []
+    for read in (
+        lambda: listing_frame(spark, listing, place, remote).kept(kept_by_executors),
+        lambda: inventory_objects(spark, str(tmp_path / S3_MANIFEST), place),
+    ):
+        with pytest.raises(TieredctlError) as raised:
+            read()
+        refused.append(raised.value.code)
+
+    assert refused == [ErrorCode.INVENTORY_UNUSABLE] * 2
+
+
 def as_it_is(batches: Batches) -> Iterator[pa.Table]:
     return (pa.Table.from_batches([batch]) for batch in batches)
 

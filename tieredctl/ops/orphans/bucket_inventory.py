@@ -28,9 +28,11 @@ from tieredctl.formats.inventory_manifest import (
     read_manifest,
     unusable,
 )
+from tieredctl.model.counted import counted
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
+from tieredctl.ops.remote.repeated_keys import RepeatedKeys
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 _LARGEST_CHECKSUM_FILE = 256
@@ -70,14 +72,18 @@ class BucketInventory:
         """The objects of the place, by LISTING_SCHEMA, in the inventory's order.
 
         Raises TieredctlError `inventory-unusable` where a file is missing, differs from what its manifest says, or
-        cannot be read: whatever is left out would be a listing that is too short.
+        cannot be read, since whatever is left out would be a listing that is too short, or where an object is listed
+        twice.
         """
-        records = 0
+        records, repeated = 0, RepeatedKeys()
         for file in self.manifest.files:
             for objects in self.objects_in(file):
                 records += objects.records
-                yield objects_below(self.place.root, objects)
+                batch = objects_below(self.place.root, objects)
+                repeated.add(batch.column("key"))
+                yield batch
         self.demand_count(records)
+        self.demand_none_repeated(repeated.count())
 
     def objects_in(self, file: InventoryFile) -> Iterator[InventoryObjects]:
         """What one of its files lists, below the place or not. Raises as `batches` does."""
@@ -93,6 +99,11 @@ class BucketInventory:
             raise unusable(
                 f"The inventory's files have {records} records, but its manifest gives {self.manifest.records}."
             )
+
+    def demand_none_repeated(self, repeated: int) -> None:
+        """Raises TieredctlError `inventory-unusable` where so many of its rows are about objects of other rows."""
+        if repeated:
+            raise unusable(f"The inventory lists {counted(repeated, 'object')} more than once.")
 
     def demand_files(self) -> None:
         """Raises TieredctlError `inventory-unusable` where a file is missing or has another size than the manifest

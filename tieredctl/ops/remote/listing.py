@@ -20,7 +20,9 @@ import pyarrow as pa
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import bytes_array, few_texts_array, number_array, same_text_array
 from tieredctl.formats.line_columns import line_columns
+from tieredctl.model.counted import counted
 from tieredctl.model.key_text import key_bytes, key_text
+from tieredctl.ops.remote.repeated_keys import RepeatedKeys
 from tieredctl.ports.object_store import StoredObject
 
 LISTING_SCHEMA = pa.schema(
@@ -118,14 +120,19 @@ class KeyFile:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Raises TieredctlError if it is not the file that it was: keys that are added later may be of objects that
-        the metadata does not know yet."""
+        the metadata does not know yet; and `usage`, at the end, if it has a key twice."""
+        repeated = RepeatedKeys()
         if not self._path.is_file():
             raise _no_file(self._path)
         with self._path.open("rb", buffering=0) as file:
             self._demand_same(os.fstat(file.fileno()).st_size)
             for keys in line_columns(file):
+                repeated.add(keys)
                 yield _key_batch(keys, self._modified_ms)
             self._demand_same(file.tell())
+        if count := repeated.count():
+            message = f"{self._path} has {counted(count, 'key')} more than once."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give each key once: `sort -u` leaves one of each.")
 
     def _demand_same(self, size: int) -> None:
         if size != self._size:
