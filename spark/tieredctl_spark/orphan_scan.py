@@ -179,7 +179,7 @@ def scanned(
             if asked is None:
                 demand_any_told(remote.store.url, remote.layout, readable.topics, live)
             else:
-                demand_any_object(asked, remote.layout, readable.topics, live)
+                demand_any_object(asked, remote.layout, readable.topics, live, options.now_ms)
         judged = _with_open(probed, counted, ReadSegments(segments, facts), live, by, keep)
         verdicts, gone = judged, 0
         if asked is not None:

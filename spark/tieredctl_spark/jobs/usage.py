@@ -112,7 +112,7 @@ def _demand_any_object(
         segments, facts = read_segments(session, places.metadata, stream, keep)
         live = live_topics(topics, facts.first_events_ms, stream.source, facts.last_timestamp_ms)
         promised = ReadableSegments.of(segments, facts.events, with_places=False).topics
-        demand_any_object(remote.store, remote.layout, promised, live)
+        demand_any_object(remote.store, remote.layout, promised, live, now_ms)
 
 
 def _selected(usage: DataFrame, selection: Selection) -> DataFrame:

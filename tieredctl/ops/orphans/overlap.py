@@ -4,21 +4,33 @@ another place, and what it lacks says nothing."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.verification.listed_objects import promised_elsewhere
 from tieredctl.ports.layout import Layout
-from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.object_store import ObjectStore, list_unreserved
+
+_CLOCKS_DIFFER_MS = 3_600_000
+_MOST_LOOKED_AT = 1_000
+"""A page."""
 
 
 def demand_any_object(
-    store: ObjectStore, layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics
+    store: ObjectStore, layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics, listed_ms: int
 ) -> None:
-    """Raises TieredctlError `no-overlap` where a store in which nothing was listed still has nothing, and the metadata
-    promises segments of topics that may be there. `topics_with_segments` are their ids."""
-    if _promises_any(layout, topics_with_segments, live_topics) and next(iter(store.list()), None) is None:
+    """Raises TieredctlError, where nothing was listed in a store at a time (in ms) and the metadata promises segments
+    of topics that may be there: `no-overlap` where it still has nothing, and `unreadable` where it has what it had
+    then. `topics_with_segments` are their ids."""
+    if not _promises_any(layout, topics_with_segments, live_topics):
+        return
+    if next(iter(store.list()), None) is None:
         raise promised_elsewhere(store.url)
+    for stored in islice(list_unreserved(store), _MOST_LOOKED_AT):
+        if 0 < stored.last_modified_ms < listed_ms - _CLOCKS_DIFFER_MS:
+            message = f"{store.url} listed no object, and then {stored.key!r}, which is older."
+            raise TieredctlError(ErrorCode.UNREADABLE, message, hint="Run it again.")
 
 
 def demand_any_told(url: str, layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics) -> None:

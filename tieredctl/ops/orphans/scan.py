@@ -168,7 +168,7 @@ class Scan:
             if self.unreserved is None or not self.unreserved.passed_over:
                 demand_any_told(self.subject, self.layout, topics_with_segments, live)
         elif self.store is not None:
-            demand_any_object(self.store, self.layout, topics_with_segments, live)
+            demand_any_object(self.store, self.layout, topics_with_segments, live, self.options.now_ms)
 
     def missing(self) -> list[str]:
         """The keys of objects that the metadata promises and the store lacks; none where no store can be asked. Raises
