@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from enum import Enum, auto
 
 import pytest
 from tieredctl_aiven import AivenLayout
@@ -37,6 +38,35 @@ class StoreAt(MemoryStore):
         self.url = url
         for key in keys:
             self.put(key, b"")
+
+
+class Lie(Enum):
+    """What one answer says that is not so."""
+
+    NOTHING_LISTED = auto()
+    MANIFEST_DENIED = auto()
+    MANIFEST_CUT = auto()
+    OTHER_TOPIC = auto()
+
+
+class OnceLying(StoreAt):
+    """A store that lies once."""
+
+    lie: Lie | None = None
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        if self.lie is Lie.NOTHING_LISTED:
+            self.lie = None
+            return iter(())
+        return super().list(prefix, start_after)
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        lie, self.lie, data = self.lie, None, super().read(key, start, end)
+        if lie is Lie.MANIFEST_DENIED:
+            raise TieredctlError(ErrorCode.OBJECT_MISSING, key)
+        if lie is Lie.MANIFEST_CUT:
+            return data[:-1]
+        return data.replace(b'"t"', b'"u"') if lie is Lie.OTHER_TOPIC else data
 
 
 class BreakingOff(StoreAt):
@@ -159,6 +189,17 @@ class TestPrefixOfAStore:
             store.put(f"{prefix}{STEM}.rsm-manifest", json.dumps({"remoteLogSegmentMetadata": metadata}).encode())
 
             assert key_prefix_of(store) == prefix
+
+    def test_it_is_not_what_one_answer_alone_says(self) -> None:
+        metadata = {"remoteLogSegmentId": {"topicIdPartition": {"topicPartition": {"topic": "t"}}}}
+        manifest = json.dumps({"remoteLogSegmentMetadata": metadata}).encode()
+        for lie in Lie:
+            store = OnceLying("s3://bucket", f"a/p-{STEM}.log", f"a/p-{STEM}.rsm-manifest")
+            store.put(f"a/p-{STEM}.rsm-manifest", manifest)
+            store.lie = lie
+
+            assert key_prefix_of(store) == "a/p-", lie
+            assert store.lie is None
 
     def test_a_listing_that_breaks_off_tells_what_it_can(self) -> None:
         assert key_prefix_of(BreakingOff("s3://bucket", "p", f"{STEM}.log")) == ""

@@ -23,9 +23,9 @@ _AFTER_SLASH = chr(ord("/") + 1)
 
 
 def key_prefix_of(store: ObjectStore) -> str:
-    """The prefix of the first keys that look like the plugin's; empty where there is no such key. Raises TieredctlError
-    `usage` where there are several prefixes: two clusters may share the bucket."""
-    prefixes = _prefixes(store)
+    """The prefix of the first keys that look like the plugin's; empty where two listings have no such key. Raises
+    TieredctlError `usage` where there are several prefixes: two clusters may share the bucket."""
+    prefixes = _prefixes(store) or _prefixes(store.reconnected())
     if len(prefixes) > 1:
         named = ", ".join(repr(prefix) for prefix in prefixes)
         message = f"The keys of {store.url} have several prefixes: {named}."
@@ -73,11 +73,18 @@ def _listed(store: ObjectStore, after: str, most: int) -> Iterator[str]:
 
 def _beginning_of_topic(store: ObjectStore, match: re.Match[str]) -> str:
     """The part of a key's topic that is prefix, since a prefix need not end with a slash: the manifest has the topic,
-    too. Nothing where it cannot be read."""
+    too. Nothing where two readings do not say it."""
+    found = _before_its_topic(store, match)
+    if found is None:
+        found = _before_its_topic(store.reconnected(), match)
+    return found or ""
+
+
+def _before_its_topic(store: ObjectStore, match: re.Match[str]) -> str | None:
     try:
         fields = JsonFields.parse(store.read(f"{match['stem']}.rsm-manifest", 0, _LARGEST_MANIFEST_READ), "manifest")
         segment_id = fields.fields("remoteLogSegmentMetadata").fields("remoteLogSegmentId")
         topic = segment_id.fields("topicIdPartition").fields("topicPartition").string("topic")
     except TieredctlError:
-        return ""
-    return match["topic"].removesuffix(topic) if match["topic"].endswith(topic) else ""
+        return None
+    return match["topic"].removesuffix(topic) if match["topic"].endswith(topic) else None
