@@ -26,6 +26,7 @@ from tieredctl.formats.removal_files import (
     encode_seal,
 )
 from tieredctl.model.removal import (
+    PLAN_ID,
     PlanHeader,
     Planned,
     PlannedObject,
@@ -45,12 +46,13 @@ from tieredctl.ops.orphan_removal.receipts import ReceiptFile
 # A name that is no UTF-8 comes as lone surrogates of this range.
 NAMES = st.text(st.characters(exclude_categories=["Cs"]) | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+PLAN_IDS = st.from_regex(PLAN_ID, fullmatch=True)
 NUMBERS = st.integers(0, (1 << 63) - 1)
 OFTEN = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 HEADERS = st.builds(
     PlanHeader,
-    plan_id=TEXTS,
+    plan_id=PLAN_IDS,
     created_ms=NUMBERS,
     valid_until_ms=NUMBERS,
     cluster_id=TEXTS,
@@ -77,7 +79,7 @@ RECEIPTS = st.builds(
     st.none() | TEXTS,
     st.none() | NAMES,
 )
-RECEIPTS_HEADERS = st.builds(ReceiptsHeader, TEXTS, TEXTS, TEXTS, NAMES, TEXTS, st.sampled_from(RemovalMode))
+RECEIPTS_HEADERS = st.builds(ReceiptsHeader, PLAN_IDS, TEXTS, TEXTS, NAMES, TEXTS, st.sampled_from(RemovalMode))
 
 HEADER = PlanHeader(
     "0123",

@@ -120,6 +120,12 @@ def test_a_value_of_another_kind_is_refused() -> None:
         assert was in _RECEIPT_LINE, (was, now)
         with pytest.raises(DecodeError):
             RECEIPT.decode(_RECEIPT_LINE.replace(was, now))
+    # An id that would be part of other keys is refused: anybody may have changed the file.
+    for plan_id in [b"", b"../x", b"a/b", b".", b"x" * 65]:
+        with pytest.raises(DecodeError):
+            PLAN_HEADER.decode(_PLAN_HEADER_LINE.replace(b'"planId":"0123"', b'"planId":"%s"' % plan_id))
+        with pytest.raises(DecodeError):
+            RECEIPTS_HEADER.decode(_RECEIPTS_HEADER_LINE.replace(b'"planId":"p"', b'"planId":"%s"' % plan_id))
     # A plan whose share is not one is refused.
     for share in [b"NaN", b'"10"', b"-1", b"1e999", b"true"]:
         with pytest.raises(DecodeError):

@@ -14,6 +14,7 @@ from typing import Any
 from tieredctl.errors import DecodeError
 from tieredctl.formats.json_lines import LineField, LineFormat, fields_of, line_fields, line_of, number, text
 from tieredctl.model.removal import (
+    PLAN_ID,
     BytesNote,
     CopiedBytes,
     OriginalTime,
@@ -36,6 +37,12 @@ def _share(value: Any) -> float:
     if type(value) not in (int, float) or not 0 <= value <= 100:
         raise TypeError(f"{value!r} is not a share")
     return float(value)
+
+
+def _plan_id(value: Any) -> str:
+    if PLAN_ID.fullmatch(text(value)) is None:
+        raise ValueError(f"{value!r} is not a plan's id")
+    return text(value)
 
 
 def _texts(values: object) -> frozenset[str]:
@@ -66,6 +73,7 @@ PLAN_HEADER = LineFormat(
     **line_fields(
         PlanHeader,
         none_is_left_out=True,
+        plan_id=LineField("planId", _plan_id),
         max_percent=LineField("maxPercent", _share),
         metadata_end_offsets=LineField("metadataEndOffsets", _offsets, _offsets_written),
         foreign_topic_ids=LineField("foreignTopicIds", _texts, sorted),
@@ -92,7 +100,9 @@ _SEAL = LineFormat(
     signature=LineField("hmacSha256", text, null=True, lacking=True),
 )
 
-RECEIPTS_HEADER = LineFormat(ReceiptsHeader, "RemovalReceipts", **line_fields(ReceiptsHeader))
+RECEIPTS_HEADER = LineFormat(
+    ReceiptsHeader, "RemovalReceipts", **line_fields(ReceiptsHeader, plan_id=LineField("planId", _plan_id))
+)
 """The first line of receipts."""
 
 _COPY = LineFormat(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+"""A plan's id, whole: a part of the keys of what a store keeps for the plan."""
 
 
 class RemovalMode(StrEnum):

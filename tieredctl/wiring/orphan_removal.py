@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -14,7 +13,7 @@ from typing import NamedTuple, Protocol
 from tieredctl.config.plan_key import usable_key
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.registry import layouts_installed
-from tieredctl.model.removal import ReceiptsHeader
+from tieredctl.model.removal import PLAN_ID, ReceiptsHeader
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
 from tieredctl.ops.guards.lease import FoundLease, break_lease, find_lease
 from tieredctl.ops.guards.original_times import read_original_times
@@ -35,8 +34,6 @@ from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObje
 from tieredctl.storage.counting import CountingReader, CountingStore
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.topics_place import TopicsPlace
-
-_PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 class Applied(NamedTuple):
@@ -271,7 +268,7 @@ def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str], *, t
     """By the receipts that the store has of a plan; by its quarantine if they are lost, which then keeps new ones if
     they are `to_apply`. Raises TieredctlError for what
     is not a plan's id, and if the store has nothing of the plan."""
-    if _PLAN_ID.fullmatch(plan_id) is None and not Path(plan_id).is_file():
+    if PLAN_ID.fullmatch(plan_id) is None and not Path(plan_id).is_file():
         hint = "For a file of receipts, omit --store."
         raise TieredctlError(ErrorCode.USAGE, f"{plan_id!r} is not a plan's id.", hint=hint)
     if Path(plan_id).is_file():
