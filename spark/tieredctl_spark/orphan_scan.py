@@ -26,7 +26,7 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import verdict_of_younger
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
-from tieredctl.ops.orphans.overlap import demand_any_object, demand_any_told
+from tieredctl.ops.orphans.overlap import demand_any_explained, demand_any_object, demand_any_told
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.orphans.still_there import StillThere, still_there
 from tieredctl.ops.orphans.totals import ScanTotals
@@ -180,6 +180,8 @@ def scanned(
                 demand_any_told(remote.store.url, remote.layout, readable.topics, live)
             else:
                 demand_any_object(asked, remote.layout, readable.topics, live, options.now_ms)
+        elif counted.are_unexplained:
+            demand_any_explained(remote.store.url, remote.layout, readable.topics, live)
         judged = _with_open(probed, counted, ReadSegments(segments, facts), live, by, keep)
         verdicts, gone = judged, 0
         if asked is not None:

@@ -77,8 +77,9 @@ def scan(
 
 
 def verdict(events: Sequence[MetadataEvent], one: str, **how: Any) -> tuple[str, str | None]:
-    (document,) = scan(events, one, **how).documents()
-    return document["status"], document["cause"]
+    """Beside an object of the layout: one without any would be refused."""
+    documents = {document["key"]: document for document in scan(events, one, key(99), **how).documents()}
+    return documents[one]["status"], documents[one]["cause"]
 
 
 OTHER, ELSEWHERE = replace(PARTITION, topic_id=OTHER_TOPIC_ID), replace(PARTITION, partition=1)

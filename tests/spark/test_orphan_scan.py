@@ -106,19 +106,25 @@ def options_of(min_age_ms: int) -> ScanOptions:
     return ScanOptions(now_ms=time.time_ns() // 1_000_000, min_age_ms=min_age_ms)
 
 
-def test_an_empty_store_is_another_one_or_was_emptied(spark: SparkSession, cluster: Path, tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    places = replace(places_of(cluster), store=StorePlace(f"file:{empty}", {}, LAYOUT.name))
+def test_a_store_without_any_object_of_the_layout_is_another_one_or_was_emptied(
+    spark: SparkSession, cluster: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    places = replace(places_of(cluster), store=StorePlace(f"file:{other}", {}, LAYOUT.name))
 
-    refused: list[TieredctlError] = []
-    for scan in (partial(by_spark, spark, folder=tmp_path / "out"), locally):
-        with pytest.raises(TieredctlError) as refusal:
-            scan(places=places, options=options_of(0))
-        refused.append(refusal.value)
+    for present in ((), (".tieredctl/lease.json", "notes.txt")):
+        for name in present:
+            (other / name).parent.mkdir(exist_ok=True)
+            (other / name).write_text("x")
+        refused: list[TieredctlError] = []
+        for scan in (partial(by_spark, spark, folder=tmp_path / f"out-{len(present)}"), locally):
+            with pytest.raises(TieredctlError) as refusal:
+                scan(places=places, options=options_of(0))
+            refused.append(refusal.value)
 
-    assert [error.code for error in refused] == [ErrorCode.NO_OVERLAP] * 2
-    assert refused[0].message == refused[1].message
+        assert [error.code for error in refused] == [ErrorCode.NO_OVERLAP] * 2, present
+        assert refused[0].message == refused[1].message, present
 
 
 @pytest.mark.parametrize(

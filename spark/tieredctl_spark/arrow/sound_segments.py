@@ -46,6 +46,8 @@ class Kind(StrEnum):
     """How many objects are owned that are a `part` of a segment of a partition, whatever is selected."""
     LISTED = "listed"
     """How many objects there are, whatever is selected,"""
+    EXPLAINED = "explained"
+    """of how many of them the layout explains the key,"""
     RESERVED = "reserved"
     """and how many of tieredctl's own, with their bytes."""
 
@@ -159,7 +161,7 @@ class Probe:
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """By PROBED_SCHEMA, of objects by LISTING_SCHEMA."""
-        listed, reserved = _Count(), _Count()
+        listed, explained, reserved = _Count(), _Count(), _Count()
 
         def unreserved() -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -174,6 +176,7 @@ class Probe:
         judge, owners = self.by.judge(self.sound.states(self.by.last_timestamp_ms)), self.by.owners(known)
         stems, parts = StemTexts(self.by), np.zeros(0, np.int64)
         for objects, verdicts in judged_objects(judge, owners, unreserved(), self.by.layout):
+            explained.objects += int(objects.is_explained.sum())
             stems.extend(objects.said.explained)
             owned = _are_owned(verdicts)
             counts = np.bincount(objects.said.stems[owned], minlength=len(objects.said.explained))
@@ -188,6 +191,7 @@ class Probe:
                 yield _of_kind(Kind.VERDICT, verdict_totals(objects, verdicts, rows, stems))
         yield _of_kind(Kind.PART, _part_rows(parts, stems))
         yield _of_kind(Kind.LISTED, listed.row())
+        yield _of_kind(Kind.EXPLAINED, explained.row())
         yield _of_kind(Kind.RESERVED, reserved.row())
 
 

@@ -116,6 +116,8 @@ class Counted:
 
     has_any: bool
     """Whether anything was listed."""
+    are_unexplained: bool
+    """Whether objects were listed, and the layout explains none of them."""
     reserved: Document
     """How much is tieredctl's own."""
     open: int
@@ -134,6 +136,7 @@ class Counted:
 
         return cls(
             total("objects", Kind.LISTED, Kind.RESERVED) > 0,
+            total("objects", Kind.LISTED) > 0 and not total("objects", Kind.EXPLAINED),
             {name: total(name, Kind.RESERVED) for name in ("objects", "bytes")},
             total("rows", Kind.OPEN),
             {row["topicId"] for row in found if row[KIND] == Kind.OPEN} - {None},

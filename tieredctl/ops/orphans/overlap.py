@@ -1,5 +1,5 @@
-"""A store, or what tells what it has, without any object is refused where the metadata promises segments: it is of
-another place, and what it lacks says nothing."""
+"""A store, or what tells what it has, without any object, or without any that the layout explains, is refused where the
+metadata promises segments: it is of another place or layout, and what it lacks says nothing."""
 
 from __future__ import annotations
 
@@ -40,6 +40,16 @@ def demand_any_told(url: str, layout: Layout, topics_with_segments: Iterable[str
         nothing = f"The inventory or list of keys has no object of {url}, but the metadata promises segments"
         hint = "Check --store and of which prefix and when the list was made, or let the store be listed."
         raise TieredctlError(ErrorCode.NO_OVERLAP, f"{nothing}: it is of another place, or too old.", hint=hint)
+
+
+def demand_any_explained(
+    url: str, layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics
+) -> None:
+    """The same where objects of the store at `url` were listed, and the layout explains the key of none: all are
+    unknown then, and that none is orphaned would be no answer."""
+    if _promises_any(layout, topics_with_segments, live_topics):
+        message = f"Layout {layout.name} explains none of the objects in {url}, but the metadata promises segments."
+        raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 
 
 def _promises_any(layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics) -> bool:

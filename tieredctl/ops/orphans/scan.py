@@ -46,7 +46,7 @@ from tieredctl.ops.orphans.judgement import (
     verdict_of,
 )
 from tieredctl.ops.orphans.object_columns import KnownOwners, MetadataBegins, ObjectColumns, selected_rows
-from tieredctl.ops.orphans.overlap import demand_any_object, demand_any_told
+from tieredctl.ops.orphans.overlap import demand_any_explained, demand_any_object, demand_any_told
 from tieredctl.ops.orphans.promised_segments import PromisedSegments, promised_objects_missing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
@@ -148,9 +148,10 @@ class Scan:
             if self.store is not None:
                 self.promised = PromisedSegments(judge.segments, live, self.layout)
             self.unreserved = unreserved = UnreservedObjects(listing)
-            has_any = False
+            has_any = has_explained = False
             for objects, judged in judged_objects(judge, owners, unreserved.batches(), self.layout):
                 has_any |= len(objects.sizes) > 0
+                has_explained |= bool(objects.is_explained.any())
                 if self.promised is not None:
                     self.promised.take(objects, judged)
                 there, verdicts = self._still_there(judge, moved, objects, judged)
@@ -159,6 +160,8 @@ class Scan:
                 yield judge, there, verdicts
             if not has_any:
                 self._demand_any(judge.segments.topics_with_segments(), live)
+            elif not has_explained:
+                demand_any_explained(self.subject, self.layout, judge.segments.topics_with_segments(), live)
         stream.findings += moved.lost
         incomplete = self.options.topic_sources.findings()
         self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
