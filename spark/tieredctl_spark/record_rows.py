@@ -53,7 +53,13 @@ class RecordRows:
             yield from records
             if share.passes_over_deleted:
                 for finding in records.findings:
-                    sys.stderr.write(f"tiered_log: {finding.message}\n")
+                    note_in_log(finding.message)
+
+
+def note_in_log(message: str) -> None:
+    """Writes a sentence of `tiered_log` into the log of the driver or the executor: a query goes on, and has no other
+    place for it."""
+    sys.stderr.write(f"tiered_log: {message}\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +21,7 @@ from tieredctl.ops.metadata.stretches import MetadataSource
 from tieredctl.records.request import GREATEST_OFFSET
 from tieredctl.wiring.records import topic_records
 from tieredctl_spark.record_ends import Readable, readable
-from tieredctl_spark.record_rows import LogQuery
+from tieredctl_spark.record_rows import LogQuery, note_in_log
 from tieredctl_spark.record_shares import place_offset, record_shares
 from tieredctl_spark.stream_offsets import admitted, next_offsets, offset_document
 from tieredctl_spark.worker_failures import one_sentence
@@ -146,8 +145,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for number, one in found.items():
             known = None if before is None else before.partitions.get(number)
             if one.doubt is not None and (known is None or known.doubt != one.doubt):
-                message = f"{self._named(number)} is read up to offset {one.end} for now: {one.doubt.message}"
-                sys.stderr.write(f"tiered_log: {message}\n")
+                note_in_log(f"{self._named(number)} is read up to offset {one.end} for now: {one.doubt.message}")
         return self._seen
 
     def _continued(self, start: dict[str, Any], *, is_planned: bool = False) -> tuple[_Look, dict[int, int]]:
@@ -186,7 +184,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _lose(self, message: str) -> None:
         """Raises TieredctlError `unreadable`, unless the query is to go on: then the driver's log has the message."""
         if not self._fails_on_loss:
-            sys.stderr.write(f"tiered_log: {message}\n")
+            note_in_log(message)
             return
         hint = "Set failOnDataLoss to false to go on after it, or begin again with a new checkpoint."
         raise TieredctlError(ErrorCode.UNREADABLE, f"{message} {hint}", hint=hint)

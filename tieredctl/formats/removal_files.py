@@ -40,9 +40,10 @@ def _share(value: Any) -> float:
 
 
 def _plan_id(value: Any) -> str:
-    if PLAN_ID.fullmatch(text(value)) is None:
-        raise ValueError(f"{value!r} is not a plan's id")
-    return text(value)
+    plan_id = text(value)
+    if PLAN_ID.fullmatch(plan_id) is None:
+        raise ValueError(f"{plan_id!r} is not a plan's id")
+    return plan_id
 
 
 def _texts(values: object) -> frozenset[str]:

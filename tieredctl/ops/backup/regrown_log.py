@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from io import BytesIO
 
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.metadata_export import RECORD_COLUMNS
 from tieredctl.ops.backup.manifests import EVENTS_FILE, Manifest
 from tieredctl.ops.backup.sets import NOT_READABLE, ClusterSets
 from tieredctl.ports.metadata_source import MetadataSource
@@ -37,13 +38,12 @@ def _last_records(sets: ClusterSets[WritableObjectStore], before: Manifest) -> M
         if error.code not in NOT_READABLE:
             raise
         return {}
-    columns = ["metadataPartition", "metadataOffset", "timestampMs", "value"]
     last: dict[int, _Record] = {}
-    for batch in pq.ParquetFile(BytesIO(data)).iter_batches(columns=columns):
+    for batch in pq.ParquetFile(BytesIO(data)).iter_batches(columns=list(RECORD_COLUMNS)):
         numbers = batch.column(0).to_pylist()
         rows = {number: row for row, number in enumerate(numbers)}  # of each partition the last in this batch
         for number, row in rows.items():
-            last[number] = tuple(batch.column(name)[row].as_py() for name in columns[1:])
+            last[number] = tuple(batch.column(name)[row].as_py() for name in RECORD_COLUMNS[1:])
     return last
 
 
