@@ -37,8 +37,8 @@ _MOST_RANGES = 256
 _MOST_TASKS = 64
 """What begins a task in Python takes longer than a page of a listing: several ranges are worth one."""
 _AT_ONCE = 1 << 16
-_KEY_SCHEMA = pa.schema({"key": pa.binary()})
-_COUNT_SCHEMA = pa.schema({"records": pa.int64()})
+_COUNTED_SCHEMA = pa.schema({"key": pa.binary(), "records": pa.int64()})
+"""A row has either a key, or the number of a file's records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,9 @@ class ListingFrame:
         """What is the same from now on. Raises TieredctlError `inventory-unusable` for an inventory with more or fewer
         rows than its manifest gives, or with an object twice."""
         if self.inventory is not None:
-            _demand_count(self.session, self.inventory)
-            self.inventory.demand_none_repeated(_repeated_keys(self))
+            records, repeated = _counted(self.session, self.inventory)
+            self.inventory.demand_count(records)
+            self.inventory.demand_none_repeated(repeated)
         return self if self.read is not _listed_rows else replace(self, frame=keep(self.frame, _LISTING))
 
     def through(self, change: Callable[[Batches], Iterator[pa.Table]], schema: pa.Schema) -> DataFrame:
@@ -184,25 +185,22 @@ def _together(batches: list[pa.RecordBatch]) -> Batches:
         yield from pa.table([*table.columns[:-1], classes], schema=LISTING_SCHEMA).to_batches()
 
 
-def _demand_count(session: SparkSession, inventory: BucketInventory) -> None:
-    """Google's manifests give a number of rows. Its files are read for that alone: no row is used before."""
-    files = inventory.manifest.files
-    if inventory.manifest.records is None:
-        return
+def _counted(session: SparkSession, inventory: BucketInventory) -> tuple[int, int]:
+    """How many rows the files of an inventory have, and how many of its keys come again; by hashes, so that Spark moves
+    12 bytes of each. They are read for that alone: no row is used before."""
+    files, root = inventory.manifest.files, inventory.place.root
 
     def counted(number: int) -> Iterator[pa.Table]:
-        yield pa.table({"records": [sum(one.records for one in inventory.objects_in(files[number]))]}, _COUNT_SCHEMA)
+        records = 0
+        for objects in inventory.objects_in(files[number]):
+            records += objects.records
+            keys = objects_below(root, objects).column("key")
+            yield pa.table([keys, pa.nulls(len(keys), pa.int64())], schema=_COUNTED_SCHEMA)
+        yield pa.table({"key": [None], "records": [records]}, _COUNTED_SCHEMA)
 
-    found = task_rows(session, len(files), counted, _COUNT_SCHEMA).agg(fn.sum("records")).collect()
-    inventory.demand_count(found[0][0] or 0)
-
-
-def _repeated_keys(listing: ListingFrame) -> int:
-    """How many of an inventory's keys come again; by hashes, so that Spark moves 12 bytes of each."""
-
-    def keys(batches: Batches) -> Iterator[pa.Table]:
-        return (pa.table({"key": batch.column("key")}, _KEY_SCHEMA) for batch in batches)
-
-    hashes = listing.through(keys, _KEY_SCHEMA).select(fn.xxhash64("key").alias("one"), fn.hash("key").alias("other"))
-    counts = hashes.groupBy("one", "other").count()
-    return int(counts.agg(fn.sum(fn.col("count") - 1)).collect()[0][0] or 0)
+    rows = task_rows(session, len(files), counted, _COUNTED_SCHEMA)
+    by_key = rows.groupBy(fn.xxhash64("key"), fn.hash("key")).agg(
+        fn.count("key").alias("rows"), fn.sum("records").alias("records")
+    )
+    found = by_key.agg(fn.sum("records"), fn.sum(fn.greatest(fn.col("rows") - 1, fn.lit(0)))).collect()[0]
+    return int(found[0] or 0), int(found[1] or 0)
