@@ -134,3 +134,55 @@ def test_segments_that_are_no_longer_promised_are_passed_over(
 
     assert outcome.exit_code == 5
     assert [one["segmentId"] for one in outcome.document()["summary"]["passedOver"]] == [gone]
+
+
+def test_what_was_passed_over_is_left_though_all_else_is_mended(
+    tieredctl: Tieredctl, store: Path, data: Path, tmp_path: Path
+) -> None:
+    result = tmp_path / "verify.json"
+    document = verified(tieredctl, store, data, result)
+    gone = {"code": "object-missing", "evidence": {"segmentId": "AAAAAAAAQAAAAAAAAAAAAQ"}}
+    result.write_text(json.dumps(document | {"items": [*document["items"], gone]}))
+
+    where = ("--store", f"file:{store}", "--log-dir", data, "-o", "json")
+    outcome = tieredctl("recover", "indexes", "--verified", result, *where, *CONFIRMED)
+
+    summary = outcome.document()["summary"]
+    assert (summary["written"], len(summary["passedOver"])) == (summary["toWrite"], 1)
+    assert outcome.exit_code == 5
+
+
+def test_a_result_of_a_verify_that_could_not_look_everywhere_leaves_it_unknown_whether_all_is_sound(
+    tieredctl: Tieredctl, store: Path, data: Path, tmp_path: Path
+) -> None:
+    result = tmp_path / "verify.json"
+    document = verified(tieredctl, store, data, result)
+    where = ("--verified", result, "--store", f"file:{store}", "--log-dir", data)
+
+    for items, is_complete, more, code in (
+        ([], True, (), 0),
+        ([], False, (), 5),
+        (document["items"], False, (), 5),
+        (document["items"], False, CONFIRMED, 5),
+    ):
+        result.write_text(json.dumps(document | {"items": items, "summary": {"complete": is_complete}}))
+
+        outcome = tieredctl("recover", "indexes", *where, *more)
+
+        assert outcome.exit_code == code, outcome.err
+        assert "are intact" not in outcome.err
+        assert ("could not look everywhere" in outcome.err) is not is_complete
+
+
+def test_a_damaged_log_counts_as_before_though_another_segment_is_mended(
+    tieredctl: Tieredctl, store: Path, data: Path
+) -> None:
+    log, *_ = sorted((store / PARTITION).glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-1] + b"\1")
+    words = ("--topic", TOPIC, "--partition", "0", "--store", f"file:{store}", "--log-dir", data, "-o", "json")
+
+    planned = tieredctl("recover", "indexes", *words)
+    outcome = tieredctl("recover", "indexes", *words, *CONFIRMED)
+
+    assert outcome.document()["summary"]["written"] > 0
+    assert (planned.exit_code, outcome.exit_code) == (4, 4)

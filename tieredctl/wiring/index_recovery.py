@@ -51,6 +51,11 @@ class WantedSegments:
     are_all_known: bool = True
     """Not so where whoever named them could not look everywhere."""
 
+    def doubts(self) -> list[str]:
+        """What to say first where they are not all that may be wanted."""
+        doubt = "The verify that wrote the file could not look everywhere: run it again once it can."
+        return [] if self.are_all_known else [doubt]
+
     @property
     def the_one(self) -> str | None:
         """The segment, where one alone was named: its plan shows every part, and what keeps it from being made is an
@@ -131,7 +136,17 @@ class IndexesRecovery:
     @property
     def is_clean(self) -> bool:
         """Whether all that was wanted was looked at, and is sound."""
-        return not (self.to_write() or self.impossible() or self.passed_over or self.left_over)
+        return not (self.to_write() or self.impossible() or self.is_partial)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether not all that was wanted was looked at."""
+        return bool(self.passed_over or self.left_over) or not self.wanted.are_all_known
+
+    @property
+    def has_damaged_log(self) -> bool:
+        """Whether nothing can be rebuilt from the log of one of them."""
+        return any(one.log_damage is not None for one in self.plans)
 
     def in_need(self) -> list[IndexRecoveryPlan]:
         """The plans of segments with a part that is not sound."""

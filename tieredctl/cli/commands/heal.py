@@ -138,8 +138,7 @@ def _wanted(selection: Selection, result: Path | None, *, all_segments: bool) ->
         ways = "--segment-id, a topic (--topic, --topic-id, --partition), --result, --all"
         raise TieredctlError(ErrorCode.USAGE, f"Name the segments in one way: {ways}.")
     if result is not None:
-        of_findings = read_verified_segments(result, LOST)
-        ids, cluster_id, is_complete = of_findings
+        ids, cluster_id, is_complete = read_verified_segments(result, LOST)
         return WantedSegments(ids, cluster_id=cluster_id, are_all_known=is_complete)
     return WantedSegments(tuple(dict.fromkeys(selection.segment_ids)) or None, selection)
 
@@ -170,8 +169,7 @@ def _code(healing: SegmentsHealing, wanted: WantedSegments) -> ExitCode:
 
 
 def _sentences(healing: SegmentsHealing, wanted: WantedSegments, *, accept_loss: bool) -> Iterator[str]:
-    if not wanted.are_all_known:
-        yield "The verify that wrote the file could not look everywhere: run it again once it can."
+    yield from wanted.doubts()
     for segment_id, reason in healing.passed_over.items():
         yield f"Passed over: {segment_id}: {reason}"
     if wanted.segment_ids is not None and not wanted.segment_ids:

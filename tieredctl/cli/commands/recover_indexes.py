@@ -15,7 +15,7 @@ from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import ProgressView
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.ops.healing.index_applying import RecoveredSegment
 from tieredctl.ops.healing.index_plan import IndexRecoveryPlan
@@ -83,7 +83,7 @@ def indexes(
     fields = _FIELDS if is_one else (*_SEGMENT_FIELDS, *_FIELDS)
     to_write = recovery.to_write()
     advice = _advice(recovery)
-    view.say(*(_sentences(recovery.plans[0]) if is_one else _sentences_of_several(recovery)))
+    view.say(*wanted.doubts(), *(_sentences(recovery.plans[0]) if is_one else _sentences_of_several(recovery)))
     if not apply or not to_write:
         advice = [*advice, *choice.advice(changes=bool(to_write))]
         planned = recovery.summary() | {"applied": False}
@@ -99,7 +99,7 @@ def indexes(
     done = {**recovery.summary(), "applied": True, "written": outcome.written}
     rows, fields = recovery.rows_done(outcome), (*fields, *_OUTCOME_FIELDS)
     listing = Listing("IndexRecovery", recovery.source(), rows, (*columns, *_OUTCOME_COLUMNS), done, fields)
-    return view.end(listing, outcome, advice=advice)
+    return worst(view.end(listing, outcome, advice=advice), _lasting(recovery))
 
 
 def _wanted(
@@ -116,8 +116,8 @@ def _wanted(
         )
         raise TieredctlError(ErrorCode.USAGE, message)
     if verified is not None:
-        of_findings = read_verified_segments(verified)
-        return WantedSegments(of_findings.segment_ids, cluster_id=of_findings.cluster_id)
+        ids, cluster_id, is_complete = read_verified_segments(verified)
+        return WantedSegments(ids, cluster_id=cluster_id, are_all_known=is_complete)
     return WantedSegments(tuple(dict.fromkeys(segment_ids)) or None, selection)
 
 
@@ -127,15 +127,20 @@ def _progress(segment: RecoveredSegment) -> str:
 
 def _code(recovery: IndexesRecovery, apply: bool) -> ExitCode:
     """For a run that writes nothing."""
-    if any(one.log_damage is not None for one in recovery.plans):
-        return ExitCode.CORRUPTION
-    if recovery.is_clean:
-        return ExitCode.CLEAN
-    is_left = bool(recovery.passed_over or recovery.left_over)
-    return ExitCode.INCOMPLETE if apply or is_left else ExitCode.FINDINGS
+    needy = ExitCode.INCOMPLETE if apply else ExitCode.FINDINGS
+    return worst(_lasting(recovery), ExitCode.CLEAN if recovery.is_clean else needy)
+
+
+def _lasting(recovery: IndexesRecovery) -> ExitCode:
+    """Of what stays, whatever is written."""
+    damaged = ExitCode.CORRUPTION if recovery.has_damaged_log else ExitCode.CLEAN
+    return worst(damaged, ExitCode.INCOMPLETE if recovery.is_partial else ExitCode.CLEAN)
 
 
 def _sentences_of_several(recovery: IndexesRecovery) -> Iterator[str]:
+    if recovery.wanted.segment_ids is not None and not recovery.wanted.segment_ids:
+        yield "The file names no segment with a missing or damaged index: nothing was looked at."
+        return
     for segment_id, reason in recovery.passed_over.items():
         yield f"Passed over: {segment_id}: {reason}"
     if recovery.left_over:

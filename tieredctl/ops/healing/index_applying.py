@@ -69,8 +69,8 @@ class IndexRecoveryOutcome(Outcome):
 
     @property
     def left(self) -> int:
-        """How many parts are not sound yet."""
-        return sum(one.left for one in self.segments)
+        """How many parts are not sound yet, and segments that were not looked at."""
+        return self.skipped + sum(one.left for one in self.segments)
 
     @property
     def written(self) -> int:
