@@ -132,6 +132,18 @@ def test_what_nothing_has_stays_lost_until_that_is_accepted(heal: Heal, verify: 
     assert len([*(store / ACCEPTED_FOLDER).iterdir()]) == 1
 
 
+def test_what_stays_lost_beside_what_is_healed_counts_as_before(heal: Heal, lost: Path, store: Path) -> None:
+    other = next(one for one in (store / FOLDER).glob("*.log") if one != lost)
+    (other.with_suffix(".timeindex")).unlink()
+    segments = ("--segment-id", SEGMENT_ID, "--segment-id", other.stem.partition("-")[2])
+
+    planned, outcome = heal(*segments), heal(*segments, *CONFIRMED)
+
+    summary = outcome.document()["summary"]
+    assert (planned.exit_code, outcome.exit_code) == (4, 4), outcome.err
+    assert (summary["healed"], summary["impossible"]) == (1, 1)
+
+
 def test_a_loss_is_believed_for_exactly_what_was_accepted(heal: Heal, verify: Heal, lost: Path, store: Path) -> None:
     heal("--segment-id", SEGMENT_ID, "--accept-loss", *CONFIRMED)
     (record,) = (store / ACCEPTED_FOLDER).iterdir()

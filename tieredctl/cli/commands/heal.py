@@ -126,7 +126,8 @@ def heal(
     done = {**healing.summary(), "applied": True, "written": outcome.written, "healed": outcome.healed}
     columns, fields = (*_COLUMNS, *_OUTCOME_COLUMNS), (*_FIELDS, *_OUTCOME_FIELDS)
     code = view.end(Listing("Healing", healing.source, rows, columns, done, fields), outcome)
-    return code if wanted.are_all_known else worst(code, ExitCode.INCOMPLETE)
+    stays_lost = ExitCode.CORRUPTION if outcome.lost else ExitCode.CLEAN
+    return worst(code, stays_lost, ExitCode.CLEAN if wanted.are_all_known else ExitCode.INCOMPLETE)
 
 
 def _wanted(selection: Selection, result: Path | None, *, all_segments: bool) -> WantedSegments:

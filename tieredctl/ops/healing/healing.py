@@ -71,6 +71,12 @@ class HealingOutcome(Outcome):
         return self.skipped + sum(one.left for one in self.segments)
 
     @property
+    def lost(self) -> int:
+        """How many objects nothing has the bytes of, and nobody accepted as lost."""
+        lost = [(one.part, segment) for segment in self.segments for one in segment.plan.unaccepted()]
+        return sum(part not in segment.accepted for part, segment in lost)
+
+    @property
     def written(self) -> int:
         """How many objects were written."""
         return sum(len(one.written) for one in self.segments)
