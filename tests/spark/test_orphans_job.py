@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from tieredctl_spark.jobs import orphans as job
+from tieredctl_spark.orphan_scan import SparkScan
 from tieredctl_spark.verdict_rows import verdict_document
 
 from tests.cli.command_line import Tieredctl
@@ -26,8 +29,14 @@ from tests.cli.crashed_cluster import (
     put,
 )
 from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
-from tieredctl.errors import ExitCode
+from tieredctl.config.plan_key import signing_key
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.documents import Document
+from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ports.object_store import StoredObject
+from tieredctl.wiring.orphans import ScanPlaces
+from tieredctl.wiring.topics_place import TopicsPlace
 
 pytestmark = pytest.mark.spark
 
@@ -102,6 +111,55 @@ def test_no_mark_is_made_of_an_inventory_without_any_object_of_the_store(
 
     assert code == ExitCode.USAGE
     assert not (output / "candidates").exists()
+
+
+class SilentCluster:
+    """A `TopicLookup` that is never answered."""
+
+    def ask(self, topic_ids: Collection[str]) -> Mapping[str, bool | None]:
+        return dict.fromkeys(topic_ids)
+
+    def describe(self) -> Document:
+        return {"kind": "cluster", "bootstrapServer": "broker:9092", "unanswered": "no broker answered."}
+
+
+@pytest.mark.usefixtures("spark")
+def test_where_the_cluster_does_not_say_which_topics_are_live_it_is_incomplete(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def silent(_place: TopicsPlace, _now_ms: int) -> Iterator[TopicSources]:
+        yield TopicSources(cluster=SilentCluster())
+
+    monkeypatch.setattr(TopicsPlace, "open", silent)
+
+    code = run(cluster, tmp_path / "mark")
+
+    said = capsys.readouterr()
+    where = ("--store", f"file:{cluster.bucket}", "--layout", "aiven", "--log-dir", cluster.log_dir)
+    local = cluster.tieredctl("orphans", "scan", *where, "--min-age", "1h", "-o", "json")
+    assert code == local.exit_code == ExitCode.INCOMPLETE
+    for summary in (json.loads(said.out)["summary"], local.document()["summary"]):
+        assert not summary["complete"]
+    for told in (said.err, local.err):
+        assert "It is unknown which topics are live: no broker answered." in told
+
+
+@pytest.mark.usefixtures("spark")
+def test_it_opens_the_notes_that_the_users_key_sealed(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the key what was restored looks young, and what was removed is missing."""
+    own_key, keys = signing_key(), list[bytes | None]()
+
+    def seen(_session: SparkSession, _places: ScanPlaces, how: ScanOptions, *_others: object) -> SparkScan:
+        keys.append(how.key)
+        raise TieredctlError(ErrorCode.INTERRUPTED, "That is enough.")
+
+    monkeypatch.setattr(job, "scanned", seen)
+
+    assert run(cluster, tmp_path / "mark") == ExitCode.INTERRUPTED
+    assert keys == [own_key]
 
 
 @pytest.mark.usefixtures("spark")

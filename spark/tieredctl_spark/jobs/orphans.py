@@ -20,9 +20,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import functions as fn
 
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ExitCode, worst
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.printable import printable
 from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.as_of import AsOf
@@ -67,12 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> ExitCode:
     from tieredctl.config.file import storage_price
+    from tieredctl.config.plan_key import usable_key
 
     metadata, store, topics = places_of(options, options.as_of)
     listing = ListingPlace(options.key_list, options.inventory)
     now_ms = time.time_ns() // 1_000_000
     price, selection = storage_price(options.store), selection_of(options)
-    how = ScanOptions(now_ms, options.min_age, selection=selection, price=price)
+    how = ScanOptions(now_ms, options.min_age, selection=selection, key=usable_key(), price=price)
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
         # Whatever is in the folder is not a mark from here on, until this one is whole.
@@ -87,7 +89,10 @@ def _write(found: SparkScan, how: ScanOptions, output: OutputFolder) -> ExitCode
     candidates = output.keep(found.verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value), CANDIDATES)
     output.write_table("totals", pa.Table.from_pylist(found.totals(), _TOTALS_SCHEMA))
     output.write_table("findings", finding_table(found.findings))
-    code = exit_code_of(found.findings)
+    code, totals, silence = exit_code_of(found.findings), found.summary(), found.topics.silence
+    if silence is not None:
+        totals, code = totals | {"complete": False}, worst(code, ExitCode.INCOMPLETE)
+        sys.stderr.write(f"{printable(silence)}\n")
     times = {"marked": iso_8601(how.now_ms), "markedMs": how.now_ms, "minAgeMs": how.min_age_ms}
     cut_off = {"cutOff": iso_8601(how.now_ms - how.min_age_ms), "candidates": candidates.count()}
     document: Document = {
@@ -98,7 +103,7 @@ def _write(found: SparkScan, how: ScanOptions, output: OutputFolder) -> ExitCode
             "success": True,
             **times,
             **cut_off,
-            **found.summary(),
+            **totals,
             **how.selection.document(),
             "exitCode": int(code),
         },
