@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
-from tests.metadata_logs import DELETED, DELETING, copied, started, updated
+from tests.metadata_logs import DELETED, DELETING, copied, started, updated, write_events
 from tests.tiering.model_cluster import NOW_MS, ModelCluster
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.clock import Clock
 from tieredctl.wiring import exporter
 from tieredctl.wiring.exporter import DIAGNOSIS, METADATA, Exporter
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace
-from tieredctl.wiring.status import StatusPlaces
+from tieredctl.wiring.status import StatusPlaces, status_of
 
+HOUR_MS = 3_600_000
+FAILING = ("copy-failing", "warning")
 STUCK = ("copy-stuck", "warning")
 BELOW = ("segments-below-log-start", "warning")
 NOT_MADE = ("check-not-made", "warning")
@@ -92,3 +96,26 @@ def test_what_may_be_movement_counts_once_two_in_a_row_found_it(cluster: Cluster
 
 def raises_unanswered(*_: object) -> None:
     raise TieredctlError(ErrorCode.UNREADABLE, "No answer.")
+
+
+def test_of_metadata_without_a_cluster_what_fails_again_and_again_counts_as_in_status(tmp_path: Path) -> None:
+    tries = [
+        event
+        for number in (1, 2, 3)
+        for event in (
+            started(number, 0, 9, event_timestamp_ms=NOW_MS - 1_000),
+            updated(number, DELETING, event_timestamp_ms=NOW_MS),
+            updated(number, DELETED, event_timestamp_ms=NOW_MS),
+        )
+    ]
+    write_events(tmp_path, *tries)
+    places = StatusPlaces(metadata=MetadataPlace((tmp_path,)))
+    running = Exporter(places, older_than_ms=HOUR_MS, most_topics=10, now_ms=lambda: NOW_MS)
+
+    running.refresh()
+    running.close()
+
+    found = status_of(places, Clock(NOW_MS, HOUR_MS)).cluster
+    assert found is not None
+    assert running.latest.findings == Counter((one.code.value, one.severity.label) for one in found.findings or ())
+    assert (running.latest.findings or Counter())[FAILING] == 1

@@ -28,6 +28,7 @@ from tieredctl.ops.doctor.looking import TOPIC_SETTINGS
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 from tieredctl.ops.doctor.unseen import with_unseen
 from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
+from tieredctl.ops.metadata.state import failing_copies, failing_finding
 from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND
 from tieredctl.ops.monitoring.followed_events import FindingCounts, FollowedEvents, FollowedFigures
 from tieredctl.ops.monitoring.partition_figures import PartitionFigures, troubled_partitions
@@ -155,7 +156,7 @@ class Exporter:
         if self.places.results:
             self._read_results(store, cluster, metadata)
         if live is None:
-            findings = None if metadata is None else metadata.findings + _stuck(topics)
+            findings = None if metadata is None else metadata.findings + _unfinished(metadata, topics, clock)
         else:
             findings = self._diagnosed(live, cluster, metadata)
         self.latest = Observation(
@@ -315,8 +316,9 @@ def _counts(findings: Iterable[Finding]) -> FindingCounts:
     return Counter((one.code.value, one.severity.label) for one in findings)
 
 
-def _stuck(topics: Sequence[TopicFigures]) -> FindingCounts:
-    counts = FindingCounts()
+def _unfinished(metadata: FollowedFigures, topics: Sequence[TopicFigures], clock: Clock) -> FindingCounts:
+    """What is stuck, and what fails again and again."""
+    counts = _counts(failing_finding(one, clock.now_ms) for one in failing_copies(metadata.metadata, clock.now_ms))
     for code, count in (
         (FindingCode.COPY_STUCK, known_sum(one.stuck_copies for one in topics)),
         (FindingCode.DELETE_STUCK, known_sum(one.stuck_deletions for one in topics)),
