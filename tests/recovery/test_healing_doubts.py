@@ -14,6 +14,7 @@ from tests.faults.cluster import EventsInMemory
 from tests.recovery.segments_to_heal import INTERVAL, CapturedCluster, VersionedMemoryStore, deletion_of, in_quarantine
 from tests.recovery.test_healing import ArchivedStore, longest_chain, without_logs
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.ops.change import stopped_twice
 from tieredctl.ops.guards.lease import Unguarded
@@ -82,6 +83,47 @@ def test_bytes_that_may_be_where_nothing_could_be_read_are_not_lost(
     (plan,) = healing.plans
     assert plan.losses(0) == []
     assert "could not be read" in (plan.unknown()[0].obstacle or "")
+
+
+@pytest.mark.parametrize("what", ["partition.metadata", "folder", "log", "time index"])
+def test_a_disk_that_fails_before_the_log_is_read_may_have_it_all_the_same(
+    local: CapturedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    metadata, store = longest_chain(local)[2], local.store()
+    disk, partition = local.disk(tmp_path), metadata.topic_id_partition
+    folder = disk / f"{partition.topic}-{partition.partition}"
+    for part in (Part.LOG, Part.TIME_INDEX):
+        del store._objects[local.keys(metadata)[part]]
+    fail(
+        *(monkeypatch, {"folder": "iterdir", "log": "stat"}.get(what, "open")),
+        {
+            "partition.metadata": folder / "partition.metadata",
+            "folder": folder,
+            "log": folder / f"{metadata.start_offset:020}.log",
+            "time index": folder / f"{metadata.start_offset:020}.timeindex",
+        }[what],
+    )
+
+    plan = local.plan(local.healer(store, disks=ReplicaDirectories.of([disk])), metadata)
+
+    assert plan.losses(0) == []
+    assert [one.part for one in plan.unknown()] == [Part.LOG, Part.TIME_INDEX]
+    with pytest.raises(TieredctlError) as refused:
+        read_local_replicas([disk])
+    assert refused.value.code is ErrorCode.UNREADABLE
+    assert "cannot be read: Input/output error" in refused.value.message
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, method: str, failing: Path) -> None:
+    """As a disk does that is dying, whatever is asked of one path by that method."""
+    real = getattr(Path, method)
+
+    def asked(path: Path, *how: Any, **options: Any) -> Any:
+        if path == failing:
+            raise OSError(EIO, "Input/output error", str(path))
+        return real(path, *how, **options)
+
+    monkeypatch.setattr(Path, method, asked)
 
 
 def fail_to_read(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
@@ -30,22 +30,25 @@ from tieredctl.model.local_log import LocalLog, LocalReplica, LocalSegment
 
 _END_CHECKPOINTS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
 """Up to which offset logs were committed, and flushed."""
+_NOTHING_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""How reading fails where there is no such file; any other failure is the disk's, and says nothing of what is there."""
 
 
 def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog]:
     """The partitions of log directories, by id. Of several replicas the one that begins earliest is taken.
 
     A folder that lacks a sound partition.metadata, leader-epoch-checkpoint or segment is left out: it proves nothing.
-    Raises TieredctlError for what exists and may not be read.
+    Raises TieredctlError for what exists and may not, or cannot, be read.
     """
     logs: dict[TopicIdPartition, LocalLog] = {}
     for log_dir in log_dirs:
         log_start_offsets = read_log_start_offsets(log_dir)
-        for partition, folder in partition_folders(log_dir):
-            log = _local_log(folder, log_start_offsets.get((partition.topic, partition.partition)))
-            earliest = logs.get(partition)
-            if log and (earliest is None or log.local_start_offset < earliest.local_start_offset):
-                logs[partition] = log
+        with _reading(log_dir):
+            for partition, folder in partition_folders(log_dir):
+                log = _local_log(folder, log_start_offsets.get((partition.topic, partition.partition)))
+                earliest = logs.get(partition)
+                if log and (earliest is None or log.local_start_offset < earliest.local_start_offset):
+                    logs[partition] = log
     return logs
 
 
@@ -54,15 +57,16 @@ def read_tiered_partitions(log_dir: Path, excluded: Collection[TopicIdPartition]
     remote storage alone. Both the broker's checkpoint and the partition's own leader epochs have to say so, as a broker
     that dies may leave either of them outdated.
 
-    Raises TieredctlError for what exists and may not be read.
+    Raises TieredctlError for what exists and may not, or cannot, be read.
     """
     names = {(one.topic, one.partition) for one in excluded}
     starts = {name: start for name, start in read_log_start_offsets(log_dir).items() if name not in names}
-    for partition, folder in partition_folders(log_dir, starts) if starts else ():
-        start = starts[partition.topic, partition.partition]
-        log = _local_log(folder, start) if partition not in excluded else None
-        if log is not None and max(start, log.leader_epochs[0][1]) < log.local_start_offset:
-            yield partition
+    with _reading(log_dir):
+        for partition, folder in partition_folders(log_dir, starts) if starts else ():
+            start = starts[partition.topic, partition.partition]
+            log = _local_log(folder, start) if partition not in excluded else None
+            if log is not None and max(start, log.leader_epochs[0][1]) < log.local_start_offset:
+                yield partition
 
 
 def read_log_start_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
@@ -84,10 +88,9 @@ def read_least_end_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
 
 def _checkpointed(file: Path) -> dict[tuple[str, int], int]:
     try:
-        entries = read_offset_checkpoint(file.read_bytes())
-    except PermissionError as error:
-        raise forbidden(error) from None
-    except (OSError, DecodeError):
+        with _reading(file):
+            entries = read_offset_checkpoint(file.read_bytes())
+    except (*_NOTHING_THERE, DecodeError):
         return {}
     return {(entry.topic, entry.partition): entry.offset for entry in entries}
 
@@ -96,7 +99,7 @@ def partition_folders(
     log_dir: Path, only: Collection[tuple[str, int]] | None = None
 ) -> Iterator[tuple[TopicIdPartition, Path]]:
     """A log directory's partition folders, recognised by their names and a sound partition.metadata; `only` those of
-    some topics and partitions."""
+    some topics and partitions. Raises OSError where the disk fails, and TieredctlError for what may not be read."""
     for folder in _entries(log_dir):
         name = parse_partition_folder_name(folder.name)
         if name is None or name.fate is not None or (only is not None and (name.topic, name.partition) not in only):
@@ -105,7 +108,7 @@ def partition_folders(
             metadata = read_partition_metadata((folder / PARTITION_METADATA_FILE).read_bytes())
         except PermissionError as error:
             raise forbidden(error) from None
-        except (OSError, DecodeError):
+        except (*_NOTHING_THERE, DecodeError):
             continue
         yield TopicIdPartition(metadata.topic_id, name.topic, name.partition), folder
 
@@ -116,8 +119,22 @@ def _entries(log_dir: Path) -> list[Path]:
         return sorted(log_dir.iterdir())
     except PermissionError as error:
         raise forbidden(error) from None
-    except OSError:
+    except _NOTHING_THERE:
         return []
+
+
+@contextmanager
+def _reading(place: Path) -> Iterator[None]:
+    """Raises TieredctlError for what exists and may not, or cannot, be read."""
+    try:
+        yield
+    except _NOTHING_THERE:
+        raise
+    except PermissionError as error:
+        raise forbidden(error) from None
+    except OSError as error:
+        message = f"{error.filename or place} cannot be read: {error.strerror or error}."
+        raise TieredctlError(ErrorCode.UNREADABLE, message, hint="") from None
 
 
 def forbidden(error: PermissionError) -> TieredctlError:
@@ -131,7 +148,7 @@ def _local_log(folder: Path, log_start_offset: int | None) -> LocalLog | None:
         names = [parse_segment_file_name(file.name) for file in folder.iterdir()]
     except PermissionError as error:
         raise forbidden(error) from None
-    except (OSError, DecodeError):
+    except (*_NOTHING_THERE, DecodeError):
         return None
     starts = [name.offset for name in names if name and name.part is SegmentPart.LOG and name.transition is None]
     if not starts or not entries:
@@ -161,8 +178,8 @@ _ENTRY_BYTES = 12
 def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
     """The partitions of log directories, once per replica.
 
-    A folder without a sound partition.metadata is left out. Raises TieredctlError for what may not be read, and
-    `path-missing` or `not-a-log-dir` where there is no such folder: finding nothing there would look like all is well.
+    A folder without a sound partition.metadata is left out. Raises TieredctlError for what may not, or cannot, be read,
+    and `path-missing` or `not-a-log-dir` where there is no such folder: finding nothing there would look like all is well.
     """
     replicas = []
     for log_dir in log_dirs:
@@ -170,7 +187,8 @@ def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
             there = log_dir.exists()
             message = f"{log_dir} is a file, not a broker's log directory." if there else f"There is no {log_dir}."
             raise TieredctlError(ErrorCode.NOT_A_LOG_DIR if there else ErrorCode.PATH_MISSING, message)
-        of_log_dir = list(replicas_in(log_dir))
+        with _reading(log_dir):
+            of_log_dir = list(replicas_in(log_dir))
         if not of_log_dir and not (log_dir / META_PROPERTIES_FILE).exists():
             raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{log_dir} has no partition.")
         replicas += of_log_dir
@@ -178,7 +196,8 @@ def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
 
 
 def replicas_in(log_dir: Path, only: Collection[tuple[str, int]] | None = None) -> Iterator[LocalReplica]:
-    """The partitions of one log directory, or `only` those of some topics and partitions."""
+    """The partitions of one log directory, or `only` those of some topics and partitions. Raises as
+    `partition_folders` does."""
     for partition, folder in partition_folders(log_dir, only):
         try:
             parsed = [name for file in folder.iterdir() if (name := parse_segment_file_name(file.name))]
@@ -188,7 +207,7 @@ def replicas_in(log_dir: Path, only: Collection[tuple[str, int]] | None = None) 
             segments = [segment for base in bases if (segment := _segment(folder, base)) is not None]
         except PermissionError as error:
             raise forbidden(error) from None
-        except OSError:
+        except _NOTHING_THERE:
             continue  # Kafka removed the partition meanwhile.
         yield LocalReplica(partition, str(folder), segments, snapshots)
 

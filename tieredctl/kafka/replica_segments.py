@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentPart, segment_file_name
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
 from tieredctl.kafka.local_logs import forbidden, read_local_replicas, replicas_in
@@ -25,8 +26,14 @@ class ReplicaDirectories:
 
     @classmethod
     def of(cls, log_dirs: Sequence[Path]) -> ReplicaDirectories:
-        """Raises TieredctlError for what is not a log directory, or may not be read."""
-        read_local_replicas(log_dirs)
+        """Raises TieredctlError for what is not a log directory, or may not be read. Where a disk fails is said of each
+        segment that it may have."""
+        for log_dir in log_dirs:
+            try:
+                read_local_replicas([log_dir])
+            except TieredctlError as error:
+                if error.code is not ErrorCode.UNREADABLE:
+                    raise
         return cls(log_dirs)
 
     def segments(self, metadata: RemoteLogSegmentMetadata) -> Iterator[ReplicaSegment | Refusal]:
