@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,11 @@ from tests.cli.wal.store_of_uploads import EVENTS, cut, cut_at
 from tests.metadata_logs import copied, write_events
 from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
+from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.documents import Document
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.file import FileStore
+from tieredctl.wiring.topics_place import TopicsPlace
 
 CONFIRMED = ("--apply", "--yes", "--cluster-id", CLUSTER_ID)
 
@@ -255,3 +258,29 @@ def test_by_the_metadata_of_another_cluster_or_what_cannot_be_decided_nothing_go
         assert tieredctl("wal", "clean", "--store", f"file:{store}", *words)[:2] == (2, ""), words
     assert clean("--apply", "--cluster-id", CLUSTER_ID, ends=(1, 2)).exit_code == 2
     assert len(objects(store)) == 2
+
+
+class SilentCluster:
+    """A `TopicLookup` that is never answered."""
+
+    def ask(self, topic_ids: Collection[str]) -> Mapping[str, bool | None]:
+        return dict.fromkeys(topic_ids)
+
+    def describe(self) -> Document:
+        return {"kind": "cluster", "bootstrapServer": "broker:9092", "unanswered": "no broker answered."}
+
+
+def test_where_the_cluster_does_not_say_which_topics_are_live_what_went_is_not_all(
+    store: Path, clean: Clean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def silent(_place: TopicsPlace, _now_ms: int) -> Iterator[TopicSources]:
+        yield TopicSources(cluster=SilentCluster())
+
+    monkeypatch.setattr(TopicsPlace, "open", silent)
+
+    planned, applied = clean(ends=(1, 1)), clean(*CONFIRMED, ends=(1, 1))
+
+    assert (planned.exit_code, applied.exit_code, len(objects(store))) == (5, 5, 1)
+    for outcome in (planned, applied):
+        assert "It is unknown which topics are live: no broker answered." in outcome.err

@@ -138,6 +138,19 @@ def test_what_earlier_leaders_uploaded_is_deleted_only_when_confirmed(
         assert (outcome.exit_code, outcome.out, events(uploaded) == before) == (2, "", True), words
 
 
+def test_a_plan_that_only_deletes_by_events_says_that_apply_makes_the_change(
+    later: Path, log_dir: Path, store: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ActiveSegmentsUpload, "_cut", lambda *_: None)  # as if it had been killed right before
+    for one in (log_dir, later):
+        assert tieredctl(*upload_words(one, store), "--apply", *CONFIRMED).exit_code == 0
+
+    planned = tieredctl(*upload_words(later, store), "-o", "json")
+
+    assert (planned.document()["summary"]["planned"], planned.document()["summary"]["deleted"]) == (0, 1)
+    assert "--apply makes the change" in planned.err
+
+
 WRITES_OF_A_LATER_LEADER = 9
 
 

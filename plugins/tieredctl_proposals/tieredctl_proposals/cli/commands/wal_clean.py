@@ -15,7 +15,7 @@ from tieredctl.cli.output import Item
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
 from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quantities import duration_ms, size_text
@@ -95,11 +95,11 @@ def clean(
         plan = cleaning.plan(limits)
         view.say(f"To remove from {plan.url}: {_amount(plan)}.", *_kept(plan))
         mode = RemovalMode.DELETE if delete else RemovalMode.QUARANTINE
+        silence = plan.needs.silence
+        completeness = ExitCode.CLEAN if silence is None else ExitCode.INCOMPLETE
         if not apply or not plan.has_work(mode):
-            silence = plan.needs.silence
-            code = ExitCode.CLEAN if silence is None else ExitCode.INCOMPLETE
             advice = choice.advice(changes=plan.has_work(mode)) if silence is None else [silence]
-            return view.plan("WalCleanPlan", plan, CleanedObjectRow, code, advice, size=_size, segments=_needs)
+            return view.plan("WalCleanPlan", plan, CleanedObjectRow, completeness, advice, size=_size, segments=_needs)
         plan.demand_share()
         own_cluster_id = plan.cluster_id
         what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"
@@ -117,7 +117,9 @@ def clean(
     did = {"applied": True, "planId": cleaned.plan_id, "events": cleaned.events}
     summary = {**plan.summary(), **outcome.counts(), **did}
     rows = [ReceiptRow.of(one, one.step.value) for one in cleaned.receipts]
-    return view.end(result_listing("WalClean", plan.source(), ReceiptRow, rows, summary), outcome)
+    advice = [] if silence is None else [silence]
+    code = view.end(result_listing("WalClean", plan.source(), ReceiptRow, rows, summary), outcome, advice=advice)
+    return worst(code, completeness)
 
 
 def opened_cleaning(

@@ -74,7 +74,7 @@ def upload(
         plan = place.plan()
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"
         view.say(f"To upload to {plan.url}: {amount}, {size_text(plan.summary()['bytes'])}.", *_cut(plan.deleted))
-        advice = choice.advice(changes=bool(plan.segments))
+        advice = choice.advice(changes=bool(plan.segments or plan.deleted))
         return view.plan("WalUploadPlan", plan, UploadedSegment, advice=advice)
 
     def confirm(deleted: int) -> None:
