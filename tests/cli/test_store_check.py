@@ -140,3 +140,12 @@ def test_what_is_lacking_is_wrong_use(captures: Path, tmp_path: Path, tieredctl:
     ):
         outcome = tieredctl("store", "check", *words)
         assert (outcome.exit_code, outcome.out) == (2, ""), words
+
+
+def test_a_store_is_not_compared_with_the_metadata_of_another_cluster(captures: Path, tieredctl: Tieredctl) -> None:
+    own, other = captures / "kafka-4.3.1/data", captures / "kafka-3.9.1/data"
+
+    outcome = tieredctl("store", "check", own, "--log-dir", other)
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert f"{own} is of cluster preTTRqnQOeby9xOnCMfyA, not " in outcome.err

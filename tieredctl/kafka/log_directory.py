@@ -193,7 +193,7 @@ class _Found:
             message = f"There is no {topic} partition in {names}."
             hint = f"Give a broker's log directory: the folder that holds {topic}-0 and its siblings."
             raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, message, hint=hint)
-        self.cluster_id = _one_cluster_id(self.folders)
+        self.cluster_id = one_cluster_id(self.folders)
 
     @cached_property
     def partition_count(self) -> int | None:
@@ -239,7 +239,9 @@ def _topic_ids(folder: Path) -> set[str]:
     return set()
 
 
-def _one_cluster_id(log_dirs: Sequence[Path]) -> str | None:
+def one_cluster_id(log_dirs: Sequence[Path]) -> str | None:
+    """The cluster of log directories; None where none says it. Raises TieredctlError `usage` where they are of
+    several."""
     cluster_ids = {
         log_dir: cluster_id for log_dir in log_dirs if (cluster_id := log_dir_owner(log_dir).cluster_id) is not None
     }

@@ -32,7 +32,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, QuorumPlace, StorePlace
-from tieredctl.wiring.timelines import local_metadata_logs, local_replicas
+from tieredctl.wiring.timelines import demand_own, local_metadata_logs, local_replicas
 from tieredctl.wiring.topics_place import TopicsPlace
 
 
@@ -73,6 +73,7 @@ def diagnose_cluster(
 
         live = stack.enter_context(cluster.open_with_groups())
         source = live.describe()
+        demand_own(log_dirs, live.cluster_id)
         if standstill := brokers_at_a_standstill(live, Watch()):
             return Diagnosed(diagnose_standstill(standstill), source)
         topics = stack.enter_context(TopicsPlace(cluster=cluster).lookup())

@@ -20,6 +20,7 @@ from tieredctl.ops.store_check.local_stores import read_local_stores
 from tieredctl.ports.store_kinds import kind_elsewhere
 from tieredctl.storage.registry import open_store
 from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.timelines import demand_own
 
 
 class CheckedStores(NamedTuple):
@@ -38,7 +39,7 @@ def check_local_stores(
     from the same directories unless another place is given.
 
     Local stores are read first: what a running broker wrote there is already in the metadata. With `store`, cached
-    indexes are compared with the remote ones. Raises TieredctlError as the places do.
+    indexes are compared with the remote ones. Raises TieredctlError as the places and `demand_own` do.
     """
     stores = read_local_stores(directories)
     remote, described = None, {}
@@ -48,6 +49,7 @@ def check_local_stores(
         described = {"store": opened.url, "layout": layout.name}
     place = metadata if metadata.is_given else MetadataPlace(tuple(directories))
     with place.open() as stream:
+        demand_own(directories, stream.source.cluster_id)
         result = check_stores(stores, stream, remote)
         source = stream.source.describe() | {"stores": [str(path) for path in directories]} | described
         return CheckedStores(result, source, stream.findings)

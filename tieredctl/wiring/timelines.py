@@ -99,6 +99,17 @@ def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None
     return read_local_replicas(log_dirs)
 
 
+def demand_own(log_dirs: Sequence[Path] | None, cluster_id: str | None) -> None:
+    """Raises TieredctlError `another-cluster` for a log directory of another cluster than this, as far as both say."""
+    from tieredctl.kafka.local_logs import log_dir_owner
+
+    for log_dir in log_dirs or ():
+        owner = log_dir_owner(log_dir).cluster_id
+        if None not in (owner, cluster_id) and owner != cluster_id:
+            message = f"{log_dir} is of cluster {owner}, not {cluster_id}."
+            raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Give the log directories of one cluster.")
+
+
 def local_metadata_logs(log_dirs: Sequence[Path]) -> list[SeenMetadataLog]:
     """The metadata logs in nodes' log directories."""
     from tieredctl.kafka.metadata_log import read_local_metadata_logs

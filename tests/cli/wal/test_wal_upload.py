@@ -23,6 +23,7 @@ from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
+from tieredctl.formats.meta_properties import MetaProperties, encode_meta_properties
 from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.storage.file import FileStore
@@ -302,6 +303,22 @@ def test_a_log_that_cannot_be_read_leaves_the_others_to_be_uploaded(
 
     assert outcome.exit_code == 5
     assert {row["partition"] for row in outcome.lines()} == {1}
+
+
+def test_what_is_of_several_clusters_is_not_uploaded_together(
+    log_dir: Path, store: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    other, metadata = tmp_path / "other", tmp_path / "events.jsonl"
+    write_partition(other, ORDERS[1], FIRST)
+    (other / "meta.properties").write_bytes(encode_meta_properties(MetaProperties(1, "A" * 22, 7, None)))
+    write_events(other, *copied(0, 0, 2, {0: 0}))
+    assert tieredctl("metadata", "export", metadata, "--log-dir", other).exit_code == 0
+
+    for words in (("--log-dir", other), ("--export", metadata)):
+        for more in ((), ("--apply",)):
+            outcome = tieredctl(*upload_words(log_dir, store), *words, *more)
+
+            assert (outcome.exit_code, outcome.out, list(store.iterdir())) == (2, "", []), words
 
 
 def test_it_begins_where_neither_tier_has_the_log(tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:

@@ -12,6 +12,7 @@ from uuid import uuid4
 from tieredctl.config.plan_key import signing_key, usable_key
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.local_logs import log_dir_owner, read_local_replicas
+from tieredctl.kafka.log_directory import one_cluster_id
 from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.model.nearest import nearest_hint
@@ -27,6 +28,7 @@ from tieredctl.ports.cluster import Cluster
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphan_removal import demand_known
 from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.timelines import demand_own
 from tieredctl.wiring.topics_place import TopicsPlace
 from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments, local_parts, remote_segments
 from tieredctl_proposals.ops.wal.clean import CleanPlan, continued, plan_cleaning
@@ -56,10 +58,9 @@ class ActiveSegments:
     all_segments: bool = False
 
     def logs(self) -> list[LocalActiveLog]:
-        """Raises TieredctlError if a folder cannot be read, or is of another cluster than the one that was named, and
-        `unknown-topic` if a named topic is not there."""
-        for log_dir in self.log_dirs:
-            demand_named_cluster(log_dir_owner(log_dir).cluster_id)
+        """Raises TieredctlError if a folder cannot be read, or is of another cluster than the one that was named or
+        than another folder, and `unknown-topic` if a named topic is not there."""
+        demand_named_cluster(self.cluster_id())
         replicas = read_local_replicas(self.log_dirs)
         logs = local_active_logs(replicas, topics=self.topics, all_segments=self.all_segments)
         here = {one.partition.topic for one in replicas}
@@ -77,9 +78,8 @@ class ActiveSegments:
         return next((one for one in node_ids if one is not None), UNKNOWN_BROKER)
 
     def cluster_id(self) -> str | None:
-        """The cluster id of all log directories that have one; None where none has, or they differ."""
-        cluster_ids = {log_dir_owner(log_dir).cluster_id for log_dir in self.log_dirs} - {None}
-        return cluster_ids.pop() if len(cluster_ids) == 1 else None
+        """That of all log directories that have one; None where none has. Raises TieredctlError where they differ."""
+        return one_cluster_id(self.log_dirs)
 
 
 class UploadPlace(NamedTuple):
@@ -116,6 +116,7 @@ class UploadPlace(NamedTuple):
         if self.metadata is None:
             return NOTHING_REMOTE
         with self.metadata.open() as stream:
+            demand_own(self.segments.log_dirs, stream.source.cluster_id)
             return remote_segments(stream, Selection())
 
 
