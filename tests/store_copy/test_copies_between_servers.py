@@ -4,10 +4,12 @@ Google Cloud Storage and Azure to a folder, and is proven at each place."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from shutil import copytree, rmtree
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,6 +20,10 @@ from tests.rigs.killed_runs import killed_runs
 from tests.rigs.lies import one_bit_flipped, stored_altered
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.stopped_process import INT, Moment, pasted, run_until
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.store_copy.copying import CopiedObject, CopyResult, ObjectCopier
+from tieredctl.ports.object_store import StoredObject
+from tieredctl.wiring.store_copy import StoreCopying
 
 LARGE = "large/00000000000000000000.log"
 
@@ -147,6 +153,36 @@ def test_a_destination_with_nothing_of_it_is_a_loss(
     compared = command("compare", Place(f"file:{folder}"), Place(f"file:{tmp_path / 'empty'}"), *metadata)
 
     assert (compared.exit_code, compared.document()["summary"]["onlyInSource"]) == (4, len(files(folder)))
+
+
+def test_where_nothing_could_be_copied_the_destination_has_nothing_of_it(
+    folder: Path, tmp_path: Path, metadata: Sequence[str | Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failed(_copier: ObjectCopier, stored: StoredObject) -> CopiedObject:
+        return replace(CopiedObject.planned(stored), result=CopyResult.FAILED.value, reason="It is archived.")
+
+    monkeypatch.setattr(ObjectCopier, "copy", failed)
+    (tmp_path / "empty").mkdir()
+
+    copied = command("copy", Place(f"file:{folder}"), Place(f"file:{tmp_path / 'empty'}"), *metadata, *CONFIRMED)
+
+    summary = copied.document()["summary"]
+    assert (copied.exit_code, summary["failed"], summary["isWhole"]) == (4, len(files(folder)), False), copied.err
+    assert "The destination holds nothing that the metadata promises" in copied.err
+
+
+def test_what_was_copied_is_told_though_the_closing_look_at_it_fails(
+    folder: Path, tmp_path: Path, metadata: Sequence[str | Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
+    monkeypatch.setattr(StoreCopying, "look_at_destination", Mock(side_effect=silent))
+    (tmp_path / "empty").mkdir()
+
+    copied = command("copy", Place(f"file:{folder}"), Place(f"file:{tmp_path / 'empty'}"), *metadata, *CONFIRMED)
+
+    summary = copied.document()["summary"]
+    assert (summary["done"], summary["stopped"]) == (len(files(folder)), "store-unreachable")
+    assert (copied.exit_code, "It does not answer." in copied.err) == (ErrorCode.STORE_UNREACHABLE.exit_code, True)
 
 
 def test_a_store_is_not_copied_into_itself_or_its_like(folder: Path, tmp_path: Path) -> None:

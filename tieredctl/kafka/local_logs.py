@@ -178,8 +178,9 @@ _ENTRY_BYTES = 12
 def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
     """The partitions of log directories, once per replica.
 
-    A folder without a sound partition.metadata is left out. Raises TieredctlError for what may not, or cannot, be read,
-    and `path-missing` or `not-a-log-dir` where there is no such folder: finding nothing there would look like all is well.
+    A folder without a sound partition.metadata is left out. Raises TieredctlError for what may not, or cannot, be
+    read, and `path-missing` or `not-a-log-dir` where there is no such folder: finding nothing there would look like all
+    is well.
     """
     replicas = []
     for log_dir in log_dirs:

@@ -110,14 +110,19 @@ def compare_stores(stores: TwoStores, by: By) -> Compared:
     stores.demand_apart()
     source, destination = stores.source.open_store(), stores.destination.open_store()
     comparison = StoreComparison(source, destination, by, rewrapping=stores.rewrapping_of(source, may_grow=True))
-    findings, nowhere = _findings(stores.judged()), None
+    findings = _findings(stores.judged())
+    found, nowhere = _of_destination(stores)
+    return Compared(comparison, [*findings, *found], nowhere, _with_reserved(source, destination))
+
+
+def _of_destination(stores: TwoStores) -> tuple[list[Finding], str | None]:
+    """What is wrong with the destination by the metadata; and why it holds nothing of what that promises, if so."""
     try:
-        findings += _findings(stores.judged(destination=True))
+        return _findings(stores.judged(destination=True)), None
     except TieredctlError as error:
         if error.code not in _NOTHING_PROMISED:
             raise
-        nowhere = error.message
-    return Compared(comparison, findings, nowhere, _with_reserved(source, destination))
+        return [], error.message
 
 
 @dataclass(slots=True)
@@ -136,6 +141,8 @@ class StoreCopying:
     """The source, where it has objects of tieredctl's own, which are left out."""
     promised: ReplayedMetadata | None
     """The metadata by which the copy was planned, if any."""
+    promised_nowhere: str | None = None
+    """As in `Compared`, once the destination was looked at."""
 
     def source(self) -> Document:
         """What it is about."""
@@ -179,7 +186,7 @@ class StoreCopying:
         """Holds the destination against the metadata. An object that is not there came after the last look, and is not
         lost, where the source has it and nothing promised it when the copy was planned. Raises TieredctlError as
         `verify` does."""
-        found = _findings(self.stores.judged(destination=True))
+        found, self.promised_nowhere = _of_destination(self.stores)
         missing = {one.about for one in found if one.code is FindingCode.OBJECT_MISSING}
         about = [one for one in missing if isinstance(one, SegmentSubject)]
         then = {} if self.promised is None else self.promised.states_of(one.segment_id for one in about)

@@ -93,9 +93,7 @@ def compare(
     listing = result_listing("StoreComparison", compared.source(), ComparedObject, rows, comparison.summary)
     code = view.show(replace(listing, reads_on=True), compared.findings, compared.exit_code)
     view.say(_counts(comparison.counts, by))
-    if compared.promised_nowhere is not None:
-        view.say(f"The destination holds nothing that the metadata promises: {compared.promised_nowhere}")
-    view.say(*_left_out(compared.reserved))
+    view.say(*_nowhere(compared.promised_nowhere), *_left_out(compared.reserved))
     return code
 
 
@@ -160,23 +158,34 @@ def _carry_out(copying: StoreCopying, run: CopyRun, by: By, view: FindingsView) 
     def rows() -> Iterator[CopiedObject]:
         yield from run.copied()
         if run.outcome.stopped is None:
-            copying.look_at_destination()
+            try:
+                copying.look_at_destination()
+            except TieredctlError as error:
+                run.outcome.stopped = error  # what was copied is told all the same
 
     def summary() -> dict[str, object]:
         return run.summary() | {"applied": True}
 
+    def code_of_run() -> ExitCode:
+        return run.exit_code() if copying.promised_nowhere is None else worst(run.exit_code(), ExitCode.CORRUPTION)
+
     listing = result_listing("StoreCopy", copying.source(), CopiedObject, rows(), summary)
-    code = view.show(replace(listing, reads_on=True), copying.findings, run.exit_code)
+    code = view.show(replace(listing, reads_on=True), copying.findings, code_of_run)
     done = f"Copied {counted(run.outcome.done, 'object')} ({size_text(run.outcome.bytes)}) in "
     view.say(f"{done}{counted(run.passes, 'pass', 'passes')}. {_counts(copying.comparison.counts, by)}")
     if run.unproven:
         there = counted(run.unproven, "object is there", "objects are there")
         view.say(f"{there} without being proven: -o wide shows which. `store compare --by content` reads them.")
-    view.say(*_left_alone(copying), *(copying.settings_to_change() if run.is_whole else ()))
+    view.say(*_nowhere(copying.promised_nowhere), *_left_alone(copying))
+    view.say(*(copying.settings_to_change() if run.is_whole else ()))
     if run.outcome.stopped is not None:
         say_error(run.outcome.stopped)
         code = worst(code, run.outcome.stopped.exit_code)
     return code
+
+
+def _nowhere(why: str | None) -> list[str]:
+    return [] if why is None else [f"The destination holds nothing that the metadata promises: {why}"]
 
 
 def _left_out(urls: Sequence[str]) -> Iterator[str]:
