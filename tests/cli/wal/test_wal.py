@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.cli.wal.store_of_uploads import (
     store_upload,
     upload_words,
 )
+from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import ORDERS, OTHER, batch
 from tieredctl.formats.record_batches import Record, encode_batch
 
@@ -137,6 +139,20 @@ def test_an_empty_store_is_not_intact(store: Path, tmp_path: Path, tieredctl: Ti
     for outcome in (inspected, verified):
         assert "has no combined objects, and no events of any" in outcome.err
     assert restored(tieredctl, store, tmp_path / "to") == 2
+
+
+def test_whether_an_upload_is_stuck_that_began_after_now_is_unknown(
+    log_dir: Path, store: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched, suppress(Killed):
+        killed_after(patched, 4)
+        tieredctl(*upload_words(log_dir, store), "--apply")
+    words = ("wal", "verify", "--store", f"file:{store}", "-o", "jsonl")
+
+    stuck, unknown = tieredctl(*words, "--older-than", "0s"), tieredctl(*words, "--now", "2001-01-01T00:00:00Z")
+
+    assert "wal-upload-unfinished" in {one["code"] for one in stuck.lines()}
+    assert (unknown.exit_code, [one["code"] for one in unknown.lines()]) == (5, ["check-not-made"])
 
 
 def test_segments_of_two_partitions_may_have_one_id(store: Path, tieredctl: Tieredctl) -> None:

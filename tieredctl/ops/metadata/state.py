@@ -125,13 +125,13 @@ def stuck(store: ReplayedMetadata, selection: Selection, clock: Clock) -> Stuck:
     old = np.flatnonzero(clock.now_ms - times > clock.older_than_ms)
     oldest_first = rows[old[np.argsort(times[old], kind="stable")]]
     findings = [stuck_finding(segment, clock.now_ms) for _, segment in store.known(oldest_first)]
-    return Stuck(findings, _undated(times.tolist(), clock.now_ms))
+    return Stuck(findings, undated(times.tolist(), clock.now_ms))
 
 
 def ages_unknown(store: ReplayedMetadata, now_ms: int) -> list[Finding]:
     """The finding about copies and deletions that never ended and began after now by their events; none where none
     did."""
-    return _undated(store.entered_ms(store.in_states(_STUCK)).tolist(), now_ms)
+    return undated(store.entered_ms(store.in_states(_STUCK)).tolist(), now_ms)
 
 
 def unfinished(store: ReplayedMetadata) -> list[KnownSegment]:
@@ -145,10 +145,11 @@ def stuck_among(unfinished: Sequence[KnownSegment], clock: Clock) -> Stuck:
     """Stuck copies and deletions among segments that neither are in COPY_SEGMENT_FINISHED nor gone, in their order."""
     old = [segment for segment in unfinished if clock.now_ms - segment.entered_ms > clock.older_than_ms]
     findings = [stuck_finding(segment, clock.now_ms) for segment in old]
-    return Stuck(findings, _undated([segment.entered_ms for segment in unfinished], clock.now_ms))
+    return Stuck(findings, undated([segment.entered_ms for segment in unfinished], clock.now_ms))
 
 
-def _undated(times: Iterable[int], now_ms: int) -> list[Finding]:
+def undated(times: Iterable[int], now_ms: int) -> list[Finding]:
+    """The finding about copies and deletions that began at these times and never ended, where some are after now."""
     later = [moment for moment in times if is_after(moment, now_ms)]
     if not later:
         return []

@@ -16,6 +16,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.second_reading import read_again
+from tieredctl.ops.metadata.state import undated
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, RemoteLogSegmentMetadataEntry
@@ -29,6 +30,7 @@ from tieredctl_proposals.wal.replayed import KnownCombined, KnownWalSegment
 
 _States = RemoteLogSegmentState
 _FINISHED = _States.COPY_SEGMENT_FINISHED
+_UNFINISHED = (_States.COPY_SEGMENT_STARTED, _States.DELETE_SEGMENT_STARTED)
 _AT_ONCE = 256
 
 
@@ -83,6 +85,8 @@ def verify_wal(
     segments = by_place(contents.events.segments())
     objects = contents.events.combined()
     result.findings += _unreferenced(contents, objects)
+    unfinished = (one.metadata for one in objects if one.metadata.state in _UNFINISHED)
+    result.findings += undated((one.event_timestamp_ms for one in unfinished), clock.now_ms)
     promised = []
     for one in objects:
         is_stuck = clock.now_ms - one.metadata.event_timestamp_ms >= clock.older_than_ms
