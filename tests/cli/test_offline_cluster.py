@@ -26,6 +26,16 @@ def demand_the_logs_end(source: dict[str, Any]) -> None:
     assert cluster["lastContainedLogTimestamp"] > 1_700_000_000_000
 
 
+@pytest.mark.parametrize("words", [("topic", "list"), ("topic", "status", "orders7"), ("doctor",)], ids=" ".join)
+def test_without_a_cluster_the_hint_names_what_is_left_of_one_too(
+    words: tuple[str, ...], tieredctl: Tieredctl, data: Path
+) -> None:
+    outcome = tieredctl(*words, "--log-dir", data)
+
+    assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
+    assert "--bootstrap-server, or --kraft-snapshot" in outcome.err
+
+
 def test_topics_that_are_tiered(tieredctl: Tieredctl, data: Path) -> None:
     outcome = tieredctl("topic", "list", "--kraft-snapshot", data, "--log-dir", data, "-o", "json")
 

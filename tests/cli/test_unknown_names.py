@@ -147,6 +147,28 @@ def test_what_nothing_knows_is_an_error_with_the_nearest_names_also_beside_what_
     assert [file.name for file in tmp_path.iterdir() if not file.name.endswith(".key")] == ["tieredctl"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("metadata", "lookup", "order7:0", "--epoch", "0", "--offset", "0"),
+        ("metadata", "epochs", "order7:0"),
+        ("explain", "order7:0@3"),
+        ("remote", "records", "order7:0"),
+        ("remote", "records", "order7"),
+    ],
+    ids=" ".join,
+)
+def test_a_partition_of_a_topic_that_nothing_knows_is_an_error_with_the_nearest_names(
+    words: tuple[str, ...], places: dict[str, Sequence[str | Path]], tieredctl: Tieredctl
+) -> None:
+    store = places["store"] if words[0] == "remote" else ()
+
+    outcome = tieredctl(*words, *places["metadata"], *store)
+
+    assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
+    assert "Did you mean orders7" in outcome.err
+
+
 def test_a_segment_that_nothing_knows_is_an_error(ask: Asked) -> None:
     for words in OF_SEGMENTS:
         outcome = ask(words, "--segment-id", NOBODYS)

@@ -62,17 +62,17 @@ class ClusterOptions(OptionGroup):
     bootstrap_server: BootstrapServer = None
     command_config: CommandConfig = None
 
-    def place(self) -> ClusterPlace:
-        """The cluster that was named. Raises TieredctlError where none was."""
+    def place(self, hint: str = "Give --bootstrap-server.") -> ClusterPlace:
+        """The cluster that was named. Raises TieredctlError with the hint where none was."""
         if self.bootstrap_server is None:
-            raise TieredctlError(ErrorCode.NO_SOURCE, "No cluster was given.", hint="Give --bootstrap-server.")
+            raise TieredctlError(ErrorCode.NO_SOURCE, "No cluster was given.", hint=hint)
         return ClusterPlace(self.bootstrap_server, self.command_config)
 
     def place_or_snapshot(self, kraft_snapshot: Path | None) -> ClusterPlace | OfflineClusterPlace:
         """The cluster that was named, or what is left of it when no broker answers. Raises TieredctlError where both
         were, or neither."""
         if kraft_snapshot is None:
-            return self.place()
+            return self.place("Give --bootstrap-server, or --kraft-snapshot where no broker answers.")
         if self.bootstrap_server is not None:
             hint = "The cluster itself is asked; omit --kraft-snapshot."
             raise TieredctlError(ErrorCode.USAGE, "--kraft-snapshot is for a cluster that is down.", hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
@@ -121,7 +122,16 @@ class Selection:
         return self.names_segment(segment_id) and self.has(partition)
 
 
-def one_partition(present: Iterable[TopicIdPartition], selection: Selection, stream: ReadStream) -> TopicIdPartition:
+class ReadPartitions(ReadStream, Protocol):
+    """Events that were read, and the partitions that they are about, selected or not."""
+
+    @property
+    def partitions(self) -> Collection[TopicIdPartition]: ...
+
+
+def one_partition(
+    present: Iterable[TopicIdPartition], selection: Selection, stream: ReadPartitions
+) -> TopicIdPartition:
     """The one partition that a selection of one topic and partition means, of those that a stream made known.
 
     Raises TieredctlError where none is known, or where the topic was recreated and its name means several;
@@ -137,7 +147,7 @@ def one_partition(present: Iterable[TopicIdPartition], selection: Selection, str
     if not selected:
         why = _why_unknown(candidates, selection)
         demand_nothing_lost(stream, why)
-        alike = nearest_hint(selection.topics[0], {one.topic for one in candidates})
+        alike = nearest_hint(selection.topics[0], {one.topic for one in (*candidates, *stream.partitions)})
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why, hint=alike)
     selection.demand_known(candidates, "The metadata has no event of")
     return selected[0]
