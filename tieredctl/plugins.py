@@ -23,7 +23,7 @@ class PluginKind:
     noun: str
     """What messages call one of them."""
     group: str
-    """Of entry points, each of which names what makes one."""
+    """The group of entry points, each of which names what makes one."""
     unknown: ErrorCode = ErrorCode.MISSING_EXTRA
     """What a name is answered with that is not installed."""
     built_in: tuple[str, ...] = ()

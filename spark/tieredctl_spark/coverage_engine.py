@@ -75,5 +75,5 @@ class CoverageEngine:
 
 
 def known_sum_of(size: Column) -> Column:
-    """Of sizes that are negative where they are unknown; null where one is."""
+    """The sum of sizes that are negative where they are unknown; null where one is."""
     return fn.when(fn.min(size) >= 0, fn.sum(size))

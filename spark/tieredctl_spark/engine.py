@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tieredctl_inkless.ops.diskless.object_tasks import ObjectTasks
 
 _NUMBERS_TRIED = 64
-"""For each slot: that none of so many leads to it is less likely than a broken machine."""
+"""How many numbers are tried for each slot: that none of so many leads to it is less likely than a broken machine."""
 _INTERRUPT_TAG = "tieredctl-check-segments"
 _PICKLED = pa.schema({"report": pa.binary()})
 _Report = TypeVar("_Report")

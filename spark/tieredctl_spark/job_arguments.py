@@ -137,7 +137,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 PAIRS: Any = {"action": "append", "default": [], "type": _pair, "metavar": "NAME=VALUE"}
-"""Of an option that is repeated for several settings."""
+"""The arguments of an option that is repeated for several settings."""
 
 
 def _at_fault(fault: Exception, words: Sequence[str]) -> int:

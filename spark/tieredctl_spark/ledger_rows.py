@@ -73,7 +73,7 @@ class FolderRows:
     session: SparkSession
     store: WritableObjectStore
     cluster_id: str | None = None
-    """Of what the rows are about, as far as it is known."""
+    """The cluster that the rows are about, as far as it is known."""
     _one_at_a_time: Lock = field(default_factory=Lock)
 
     def take_over(self, earlier: EarlierLedger) -> None:

@@ -50,12 +50,12 @@ class ListingFrame:
     read: Callable[[Batches], Batches]
     """Gives the objects by LISTING_SCHEMA of some rows of it."""
     described: Document = field(default_factory=dict)
-    """For the `source` of a JSON document."""
+    """The description for the `source` of a JSON document."""
     inventory: BucketInventory | None = None
 
     @property
     def session(self) -> SparkSession:
-        """Whose tasks list them."""
+        """The session whose tasks list them."""
         return self.frame.sparkSession
 
     def kept(self, keep: Keep) -> ListingFrame:
@@ -124,7 +124,7 @@ def store_listing(session: SparkSession, store: ObjectStore) -> ListingFrame:
 
 
 def _key_listing(session: SparkSession, keys: KeyFile) -> ListingFrame:
-    """Of a file that executors have, too; one of them reads it."""
+    """The listing of a file of keys that executors have, too; one of them reads it."""
 
     def read(rows: Batches) -> Batches:
         for _ in rows:

@@ -37,7 +37,7 @@ class MetadataFacts:
     first_events_ms: dict[str, int]
     """Each topic id that an event names, with the time of its earliest record."""
     last_timestamp_ms: int
-    """Of the last record."""
+    """The time of the last record."""
     begins: MetadataBegins
     end_offsets: dict[int, int]
     """Up to where (exclusive) each metadata partition was read."""
@@ -50,12 +50,13 @@ class MetadataFacts:
         return replace(self, findings=[*self.findings, *lost], certainty=certainty)
 
     def end_offset(self, metadata_partition: int) -> int:
-        """Of one of them."""
+        """The end offset of one of them."""
         return self.end_offsets[metadata_partition]
 
 
 def metadata_facts(told: pa.Table, stream: EventStream) -> MetadataFacts:
-    """Of the rows that tasks gave besides segments or events, of all that a stream is of: some for each partition."""
+    """The facts in the rows that tasks gave besides segments or events, of all that a stream is of: some for each
+    partition."""
     source = stream.source
     findings = _findings(told)
     logs, named = _logs(told), _named(told)

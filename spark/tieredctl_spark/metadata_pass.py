@@ -56,7 +56,7 @@ class ReadEvents(NamedTuple):
     """What was read, and kept."""
 
     rows: DataFrame
-    """By EVENT_SCHEMA, a row for each event."""
+    """A row for each event, by EVENT_SCHEMA."""
     facts: MetadataFacts
 
 

@@ -32,7 +32,7 @@ class RowKind:
     """Makes them of rows by METADATA_SCHEMA."""
 
     def reader(self, given: Mapping[str, str], schema: StructType) -> DataSourceReader:
-        """Of a batch, by the options that were given and the schema that was asked for."""
+        """The reader of a batch, by the options that were given and the schema that was asked for."""
         with one_sentence():
             options = SourceOptions(self.source, given, (*METADATA_OPTIONS, AS_OF, *_SELECTION))
             return _Reader(options.metadata_place(), self._rows(options, schema))

@@ -21,6 +21,6 @@ class MetadataRows:
     columns: Projection
 
     def batches(self, place: MetadataPlace, share: Share) -> Iterator[pa.RecordBatch]:
-        """Of one share."""
+        """The batches of one share."""
         for table in share_tables(place, share, self.wanted):
             yield from self.columns.batches(self.table(table))

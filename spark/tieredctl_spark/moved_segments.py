@@ -29,8 +29,8 @@ class MovedSegments(NamedTuple):
 
 
 def moved_segments(orphans: DataFrame, metadata: MetadataPlace, first: MetadataFacts, keep: Keep) -> MovedSegments:
-    """Of the segments of orphans, by VERDICT_SCHEMA. The metadata is read again where some may go on. Raises
-    TieredctlError as `read_segments` does."""
+    """The segments of orphans (rows by VERDICT_SCHEMA) that moved. The metadata is read again where some may go on.
+    Raises TieredctlError as `read_segments` does."""
     then = orphans.where(fn.col("state").isin([one.name for one in _GO_ON])).select("segmentId", "state").distinct()
     if not (count := then.count()):
         return MovedSegments(None, [])

@@ -39,7 +39,7 @@ class RecordRows:
     columns: Projection
 
     def batches(self, share: RecordShare) -> Iterator[pa.RecordBatch]:
-        """Of one share. Raises TieredctlError as PartitionRecords does."""
+        """The batches of one share. Raises TieredctlError as PartitionRecords does."""
         for batch in self._records(share):
             yield from self.columns.batches(record_table(batch))
 

@@ -17,9 +17,9 @@ from tieredctl.records.served_spans import ServedSpan, clipped
 from tieredctl.records.time_lookup import offset_of_time
 
 TASK_BYTES = 256 << 20
-"""Of logs, as brokers wrote them; a task reads about as many."""
+"""The bytes of logs, as brokers wrote them; a task reads about as many."""
 _BYTES_IN_FLIGHT = 8 << 20
-"""Of what a task asks for ahead: executors have little memory for Python, and other tasks ask meanwhile."""
+"""The bytes that a task asks for ahead: executors have little memory for Python, and other tasks ask meanwhile."""
 _MOST_SPANS_SENT = 200_000
 """How many spans all tasks of a partition are told together."""
 

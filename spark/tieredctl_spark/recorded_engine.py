@@ -56,7 +56,7 @@ class RunOptions:
 
 @dataclass(slots=True)
 class RecordedEngine:
-    """Of what was read it gives the findings and the sums; results are in the ledger, committed every minute or two."""
+    """Gives the findings and the sums of what was read; results are in the ledger, committed every minute or two."""
 
     output: WorkTables
     ledger: Ledger

@@ -27,7 +27,8 @@ from tieredctl_spark.arrow.segment_table import segment_tables
 from tieredctl_spark.metadata_shares import demand_same_topic
 
 _FIRST_RECORDS = 1_000
-"""Of each metadata partition: what was written before the topic got more partitions comes first in it."""
+"""How many records count as the first of a metadata partition: what was written before the topic got more partitions
+comes first in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class SegmentFrame:
     moves blocks, and rows of few segments."""
 
     blocks: DataFrame
-    """By BLOCK_SCHEMA."""
+    """The blocks, by BLOCK_SCHEMA."""
     wanted: tuple[Callable[[StateBlock], Flags], ...] = ()
     """Which segments of each block are meant; without any, all."""
 

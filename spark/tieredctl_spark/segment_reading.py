@@ -141,7 +141,7 @@ def failure_in_a_line(error: Exception) -> str:
 
 
 def failed_report(task: SegmentTask, layout: Layout, why: str) -> SegmentReport:
-    """Of a segment of which nothing is known, since the program failed on it."""
+    """The report of a segment of which nothing is known, since the program failed on it."""
     keys = possible_objects(layout, task.metadata)
     findings = SegmentFindings(task.metadata, keys)
     findings.add(FindingCode.UNREADABLE, Part.LOG, f"tieredctl failed on it: {why}", error=ErrorCode.FAULT.value)

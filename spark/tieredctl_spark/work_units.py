@@ -53,7 +53,7 @@ class UnitSize:
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([*batch.schema, *UNIT_COLUMNS]))
 
     def _shares(self, batch: pa.RecordBatch) -> np.ndarray:
-        """Of a unit, by row."""
+        """The shares of a unit, by row."""
         size = batch.column("bytesToRead").to_numpy(zero_copy_only=False).astype(np.float64)
         seconds = estimated_seconds(size, batch.column("requests").to_numpy(zero_copy_only=False))
         shares: np.ndarray = np.maximum(np.maximum(seconds / self.seconds, size / self.most_bytes), 1 / _MOST_SEGMENTS)
@@ -74,7 +74,7 @@ class ChunkSize:
     there are just now."""
 
     work_seconds: float = 16.0
-    """Of one core, by estimate."""
+    """The seconds of one core, by estimate."""
 
     def next_chunk(self, units: Iterator[_Unit], seconds_of: Callable[[_Unit], float]) -> list[_Unit]:
         """The next units that make so much work; none where there are no more."""

@@ -53,7 +53,7 @@ class Bar:
 
 
 _bars: list[Bar] = []
-"""Of the running command, and before it of those that run it."""
+"""The bars of the running command, after those of the commands that run it."""
 
 
 def put_up() -> Bar:

@@ -90,4 +90,4 @@ _CHOSEN: Mapping[FileKind, tuple[TableColumn, ...]] = {
     FileKind.REMOTE_LOG_SNAPSHOT: _SEGMENT_COLUMNS,
     FileKind.FLAT_FILE: _SEGMENT_COLUMNS,
 }
-"""Of kinds whose entries have more fields than a terminal has room for."""
+"""The columns of kinds whose entries have more fields than a terminal has room for."""

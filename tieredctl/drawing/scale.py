@@ -107,7 +107,7 @@ class OffsetRanges:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]]) -> OffsetRanges:
-        """Of a few."""
+        """The ranges of a few pairs."""
         columns = np.array(list(pairs), np.int64).reshape(-1, 2)
         return cls(columns[:, 0], columns[:, 1])
 

@@ -27,7 +27,7 @@ class RangeCrcs:
         """The CRC from `_first` up to it and to each multiple of _BLOCK after it."""
 
     def crc(self, buffer: bytes, base: int, start: int, end: int) -> int:
-        """Of file positions from `start` up to, not including, `end`; `buffer[0]` lies at `base`."""
+        """The CRC of file positions from `start` up to, not including, `end`; `buffer[0]` lies at `base`."""
         summed_end = self._first + (len(self._sums) - 1) * _BLOCK
         block = start - (start - self._first) % _BLOCK
         if start < self._first or min(block, summed_end) < base:

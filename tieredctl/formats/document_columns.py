@@ -86,7 +86,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Of each document one of some choices: the one that its number names."""
+    """One of some choices for each document: the one that its number names."""
 
     numbers: NDArray[Any]
     choices: Choices
@@ -204,14 +204,14 @@ def number_texts(values: NDArray[Any]) -> Text:
 
 
 def chosen_texts(numbers: NDArray[Any], texts: pa.StringArray) -> Text:
-    """Of each row the text that its number names."""
+    """The text that each row's number names."""
     if _is_one(numbers):
         return texts[int(numbers[0])].as_py()
     return texts.take(number_array(numbers.astype(np.int32)))
 
 
 def list_texts(elements: Sequence[Text], bounds: Ints, between: str) -> Text:
-    """Of each row its elements, bounds[i] to bounds[i + 1] of those that the parts make, with a text between them."""
+    """The elements of each row, bounds[i] to bounds[i + 1] of those that the parts make, with a text between them."""
     joined = joined_texts(elements)
     if isinstance(joined, str):
         joined = pa.repeat(text_scalar(joined), int(bounds[-1]))

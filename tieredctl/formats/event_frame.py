@@ -11,7 +11,7 @@ from tieredctl.formats.varints import Buffer, read_unsigned_varint, unsigned_var
 FRAME_VERSION = 1
 MESSAGE_VERSION = 0
 FRAME_BYTES = 3
-"""Of a frame whose apiKey and version take one byte each, as all have."""
+"""The size of a frame whose apiKey and version take one byte each, as all have."""
 
 
 def frame(api_key: int, version: int = MESSAGE_VERSION) -> bytes:

@@ -114,11 +114,11 @@ class IndexBuilder:
         self._note_latest(latest, lasts, rises)
 
     def offset_index(self) -> list[OffsetIndexEntry]:
-        """Of the batches so far."""
+        """The offset index of the batches so far."""
         return self._offset_entries
 
     def time_index(self) -> list[TimeIndexEntry]:
-        """Of all batches: it ends with the latest timestamp, as in a segment that was closed."""
+        """The time index of all batches: it ends with the latest timestamp, as in a segment that was closed."""
         self._add_time_entry()
         return self._time_entries
 

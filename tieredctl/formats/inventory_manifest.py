@@ -40,7 +40,7 @@ class InventoryManifest:
     """What an inventory is of, and how to read it."""
 
     scheme: str
-    """Of the URL of a store of that kind."""
+    """The scheme of the URL of a store of that kind."""
     bucket: str | None
     """None where only the objects themselves show it."""
     taken_ms: int
@@ -48,7 +48,7 @@ class InventoryManifest:
     files: tuple[InventoryFile, ...]
     is_parquet: bool
     columns: tuple[str, ...] = ()
-    """Of CSV, in their order, as `plain_name` writes them."""
+    """The columns of CSV, in their order, as `plain_name` writes them."""
     has_header: bool = False
     delimiter: str = ","
     records: int | None = None

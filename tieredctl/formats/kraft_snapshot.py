@@ -111,7 +111,7 @@ class SnapshotTimes(NamedTuple):
 
 
 def snapshot_times(beginning: bytes) -> SnapshotTimes | None:
-    """Of the first bytes of a snapshot; None where they do not begin with a sound header."""
+    """The times in the first bytes of a snapshot; None where they do not begin with a sound header."""
     try:
         header = read_batch_header(beginning, 0, len(beginning))
         if header.base_offset or header.size > len(beginning) or not crc_matches(beginning, 0, header):

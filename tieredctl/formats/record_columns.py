@@ -21,7 +21,8 @@ _CODEC_BITS = 7
 _INT_BYTES, _LONG_BYTES = 5, 10
 _UNFOLDED_AT_ONCE = 32 << 20
 _FEW_BATCHES = 128
-"""For fewer batches, following each record's length is quicker than reading one record of each at a time."""
+"""The fewest batches for columns: for fewer, following each record's length is quicker than reading one record of each
+at a time."""
 _RECORDS_AT_ONCE = 1 << 18
 _NO_TOMBSTONES: Ints = np.zeros((0, 3), np.int64)
 _LONG, _BITS = 0x80, 0x7F
@@ -42,7 +43,7 @@ class RecordColumns:
     keyed: Flags
     """Whether each record has a key."""
     tombstones: Ints
-    """For each record with a key and without a value: its offset, and where its key begins and ends."""
+    """Each record with a key and without a value: its offset, and where its key begins and ends."""
 
     def tombstone_keys(self) -> dict[int, bytes]:
         """The tombstones' keys, by offset."""
@@ -50,7 +51,7 @@ class RecordColumns:
 
 
 _Round = tuple[Ints, Ints, Ints, Ints, Ints, Flags]
-"""Of some records: their batches, offsets, timestamps, where their values begin and end, whether they have keys."""
+"""Some records: their batches, offsets, timestamps, where their values begin and end, whether they have keys."""
 
 
 @dataclass(slots=True)

@@ -18,10 +18,11 @@ from tieredctl.formats.windows import Bytes, Flags, Ints
 MOST_TOGETHER = 1 << 16
 """How many records a piece has at most."""
 _MOST_HEADERS, _MOST_HEADERS_OF_RECORD = 1 << 20, 1 << 16
-"""Of the records of a piece, and of one of them. Nothing limits the headers that a producer sends, and two bytes, which
-compression makes next to nothing, are enough for one that takes a hundred here."""
+"""The most headers of the records of a piece, and of one of them. Nothing limits the headers that a producer sends, and
+two bytes, which compression makes next to nothing, are enough for one that takes a hundred here."""
 _FEW_BATCHES = 48
-"""For fewer batches, following each record's length is quicker than reading one length of each at a time."""
+"""The fewest batches for columns: for fewer, following each record's length is quicker than reading one length of each
+at a time."""
 _FEW_RECORDS = 16
 """The same for records that have many headers."""
 _LONG_BYTES = 10

@@ -170,7 +170,7 @@ class UuidLookup:
         buckets = self._buckets(ids)
         self._ids = ids
         self._rows: Ints | None = None
-        """Of each of `_ids`; None where they came by bucket already."""
+        """The row of each of `_ids`; None where they came by bucket already."""
         if (buckets[1:] < buckets[:-1]).any():
             self._rows = np.argsort(buckets, kind="stable")
             self._ids = ids.at(self._rows)

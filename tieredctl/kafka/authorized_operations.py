@@ -26,7 +26,7 @@ _OPERATIONS = {
     11: "AlterConfigs",
     12: "IdempotentWrite",
 }
-"""By number: org.apache.kafka.common.acl.AclOperation."""
+"""The operations by number: org.apache.kafka.common.acl.AclOperation."""
 _NOBODYS_NAME = "tieredctl-doctor-connect-"
 _TOPIC_DENIED, _GROUP_DENIED, _CLUSTER_DENIED = 29, 30, 31
 _UNKNOWN_TOPIC = 3

@@ -86,7 +86,8 @@ def without_secrets(text: str, properties: Mapping[str, str]) -> str:
 
 
 def _refuse_misspelt(properties: Properties) -> None:
-    """Of the properties with a few values: each is one of them, in any case, as librdkafka compares too."""
+    """Raises for a property with a few values that has another: each is one of them, in any case, as librdkafka
+    compares too."""
     for name, allowed in _choices().items():
         stated = properties.get(name)
         if stated is None or stated.strip().lower() in {one.lower() for one in allowed}:

@@ -23,7 +23,7 @@ _CONFIG_SOURCES = {
     4: "STATIC_BROKER_CONFIG",
     5: "DEFAULT_CONFIG",
 }
-"""By number: DescribeConfigsResponse.ConfigSource."""
+"""The sources of settings by number: DescribeConfigsResponse.ConfigSource."""
 
 
 def partitions_of(topic: Any) -> tuple[PartitionDescription, ...]:

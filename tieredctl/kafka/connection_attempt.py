@@ -152,8 +152,8 @@ class ConnectionAttempt:
             self._note(Step.SIGN_IN, found, evidence)
 
     def _fail(self, error: TieredctlError, seconds: float) -> None:
-        """Of the step after the last one that was passed; but a server may refuse a client's certificate with its first
-        answer."""
+        """Fails the step after the last one that was passed; but a server may refuse a client's certificate with its
+        first answer."""
         is_alert = isinstance(error.__context__, ssl.SSLError)
         skipped = () if self._protocol.endswith("SSL") else (Step.TLS,)
         step = next(one for one in _STEPS if one not in self._steps and one not in skipped)

@@ -33,7 +33,7 @@ from tieredctl.ports.cluster import (
 )
 
 _SECONDS_FOR_A_SIGN_OF_LIFE = 2.0
-"""For requests that brokers answer from memory."""
+"""The time for requests that brokers answer from memory."""
 _CONSUMER = -1
 _FIRST_VERSION_OF_TIMESTAMPS = 1
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"

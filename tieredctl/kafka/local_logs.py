@@ -166,7 +166,8 @@ def _moved_on(checkpointed: int | None, first_epoch_start: int, local_start: int
 
 
 def log_dir_owner(log_dir: Path) -> MetaProperties:
-    """By its `meta.properties`; with no field where there is no usable one, as in a copy of some folders."""
+    """The owner of a log directory by its `meta.properties`; with no field where there is no usable one, as in a copy
+    of some folders."""
     with suppress(OSError, DecodeError):
         return read_meta_properties((log_dir / META_PROPERTIES_FILE).read_bytes())
     return MetaProperties(ZOOKEEPER_VERSION, None, None, None)

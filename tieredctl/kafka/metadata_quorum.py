@@ -29,7 +29,7 @@ _METADATA_LOG_ID = UUID(int=1)
 _NO_REPLICA = _NO_LEADER = -1
 _FIRST_EPOCH = 1
 _FETCH_VERSIONS, _FETCH_SNAPSHOT_VERSIONS = (12, 17), (0, 1)
-"""Of Fetch, those that can answer with a snapshot's id."""
+"""The versions of Fetch that can answer with a snapshot's id, and those of FetchSnapshot."""
 _SECONDS_BETWEEN_TRIES = 0.1
 _SECONDS_FOR_A_START = 3.0
 """How long to look for the first leader: the controllers may be starting, or electing one."""

@@ -137,7 +137,7 @@ class StoppedNode:
 
     log_dir: Path
     lock: os.stat_result | None
-    """Of the lock file that is held; None where there is none, as in a copy."""
+    """The status of the lock file that is held; None where there is none, as in a copy."""
 
     def demand_stopped(self) -> None:
         """Raises TieredctlError `node-running` if a node may have started since."""

@@ -25,7 +25,7 @@ class NodeReplay:
         self.snapshot: SnapshotId | None = None
         self.snapshot_bytes = 0
         self.log_bytes = 0
-        """Of the log's batches after the snapshot."""
+        """The bytes of the log's batches after the snapshot."""
         self._log = log
         if log.snapshots:
             latest = log.snapshots[-1]

@@ -10,7 +10,8 @@ from tieredctl.model.ids import uuid_bytes
 
 _CONSUMER = -1
 _FIRST_VERSION = 4
-"""Of Fetch: known to brokers since 0.11; with earlier versions, brokers convert batches to older formats."""
+"""The first version of Fetch that is sent: known to brokers since 0.11; with earlier versions, brokers convert batches
+to older formats."""
 _MOST_MS_TO_WAIT = 100
 """A broker has what is asked for: it is below the high watermark. Only a new leader may not know that yet."""
 _WHOLE_FETCH = -1

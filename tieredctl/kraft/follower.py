@@ -30,7 +30,7 @@ class FollowerAnswer(ResultRow):
 
     answer: Answer
     end_offset: int
-    """Of the snapshot or of the diverging epoch (exclusive); for records the offset that was asked for."""
+    """The end of the snapshot or of the diverging epoch (exclusive); for records the offset that was asked for."""
     epoch: int
     reason: str
 

@@ -10,7 +10,7 @@ from tieredctl.formats.wire import Values
 from tieredctl.model.ids import uuid_text
 
 MIGRATING_DIRECTORY = bytes(16)
-"""Of a replica whose log directory no record ever gave (DirectoryId.MIGRATING)."""
+"""The directory of a replica whose log directory no record ever gave (DirectoryId.MIGRATING)."""
 METADATA_VERSION = "metadata.version"
 BROKER_RESOURCE, TOPIC_RESOURCE = 4, 2
 """ConfigResource.Type."""

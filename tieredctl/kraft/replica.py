@@ -46,7 +46,7 @@ class Replica:
     log_end_offset: int
     """Exclusive: the offset that is written next."""
     epochs: Sequence[EpochStart]
-    """Of all records in the log, rising."""
+    """The epochs of all records in the log, rising."""
     snapshots: Sequence[SnapshotId]
     """All that are finished, in their order."""
 

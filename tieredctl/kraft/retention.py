@@ -43,7 +43,7 @@ class KeptSegment:
 
     base_offset: int
     size: int
-    """Of its `.log`, in bytes."""
+    """The size of its `.log`, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ class RemoteLogSegmentState(IntEnum):
 
 
 STORED_STATES = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
-"""Of a segment that is in remote storage: whole, though its deletion may have begun. Kafka's retention counts these."""
+"""The states of a segment that is in remote storage: whole, though its deletion may have begun. Kafka's retention
+counts these."""
 DELETION_STATES = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
-"""Of a segment that nobody reads any more."""
+"""The states of a segment that nobody reads any more."""
 
 
 class RemotePartitionDeleteState(IntEnum):

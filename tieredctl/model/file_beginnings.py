@@ -1,4 +1,4 @@
 """The first bytes by which tieredctl knows a file again that it replaces without being asked."""
 
 METRICS = b"# HELP tieredctl_"
-"""Of the metrics that any run leaves."""
+"""How the metrics that any run leaves begin."""

@@ -12,7 +12,7 @@ ZERO_UUID = "A" * UUID_CHARACTERS
 RESERVED_UUIDS = (ZERO_UUID, "A" * (UUID_CHARACTERS - 1) + "Q")
 """Kafka's Uuid.RESERVED: no id at all, and that of the topic `__cluster_metadata`. No other topic has either."""
 UUID_PATTERN = "[A-Za-z0-9_-]{21}[AQgw]"
-"""For regular expressions. 22 characters of base64 hold 132 bits, an id 128: the last character is one of four."""
+"""An id in regular expressions. 22 characters of base64 hold 132 bits, an id 128: the last character is one of four."""
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tieredctl.model.prices import StoragePrice
 
 AS_OF = "2025"
-"""Of when the prices are: clouds change them, rarely."""
+"""The year that the prices are of: clouds change them, rarely."""
 
 
 class ListPrice(NamedTuple):

@@ -18,7 +18,7 @@ class ObjectStatus(StrEnum):
     """No layout explains its key, or what is known of its segment contradicts the key or is incomplete; or it may be
     the only copy of its records."""
     FOREIGN = "foreign"
-    """Of a topic that neither the metadata nor the cluster ever knew."""
+    """An object of a topic that neither the metadata nor the cluster ever knew."""
 
 
 class OrphanCause(StrEnum):

@@ -44,7 +44,7 @@ class PlanHeader:
     unknown_keys: frozenset[str] = frozenset()
     """Keys that the user named although no layout explains them."""
     control_plane: str | None = None
-    """For objects of diskless topics, the database that knows them, as it names itself; None for those of tiered
+    """The database that knows the objects of diskless topics, as it names itself; None for those of tiered
     ones."""
     max_missing: int | None = None
     """How many promised objects may be missing; None in plans of releases that did not look for them."""
@@ -107,7 +107,7 @@ class PlanTotals:
 
     objects: int
     bytes: int
-    """Of objects and uploads."""
+    """The bytes of objects and uploads."""
     uploads: int
     listed_objects: int
     """All of the store's, except tieredctl's own."""
@@ -207,7 +207,8 @@ class Receipt(NamedTuple):
     version: str | None = None
     """The store's name of the bytes that were removed. None in receipts of older releases, like the checksums."""
     checksums: Mapping[str, str] | None = None
-    """Of these bytes, as in `ObjectStore.checksums`; also those that were computed while they were compared."""
+    """The checksums of these bytes, as in `ObjectStore.checksums`; also those that were computed while they were
+    compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ class SizeSum:
     """Bytes. Its text is for people: `3.0 GiB`, or `at least 3.0 GiB` where a size is unknown."""
 
     least: int = 0
-    """Of the sizes that are known."""
+    """The sum of the sizes that are known."""
     is_exact: bool = True
     """Whether all are."""
 

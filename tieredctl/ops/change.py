@@ -43,7 +43,7 @@ class Outcome:
     skipped: int = 0
     """Left alone, since they are no longer as planned."""
     bytes: int = 0
-    """Of what is done."""
+    """The bytes of what is done."""
     findings: list[Finding] = field(default_factory=list)
     """What was found while applying, or afterwards."""
     stopped: TieredctlError | None = None
@@ -66,7 +66,7 @@ class Outcome:
         return code if self.stopped is None else worst(code, self.stopped.exit_code)
 
     def counts(self) -> Document:
-        """For a summary."""
+        """The counts for a summary."""
         return {
             "planned": self.planned,
             "done": self.done,

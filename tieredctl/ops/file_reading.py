@@ -12,7 +12,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.quantities import size_text
 
 LARGEST_BATCH_FILE = (1 << 31) - 1
-"""Of logs and KRaft snapshots: Kafka's positions in them are 32 bits wide (FileRecords)."""
+"""The largest log or KRaft snapshot: Kafka's positions in them are 32 bits wide (FileRecords)."""
 _CHUNK_BYTES = 1 << 22
 
 

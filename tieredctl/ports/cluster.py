@@ -169,7 +169,7 @@ class Cluster(Protocol):
         ...
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
-        """For each partition of some topics its bytes on each broker's disks."""
+        """The bytes of each partition of some topics on each broker's disks."""
         ...
 
     def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:

@@ -27,7 +27,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 
 
 _PACKAGES = dict.fromkeys(("hdfs", "webhdfs", "swebhdfs"), "tieredctl-hdfs")
-"""Of tieredctl's own packages, those that bring a store, by its scheme."""
+"""Those of tieredctl's own packages that bring a store, by its scheme."""
 
 
 class Address(StrEnum):

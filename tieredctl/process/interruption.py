@@ -15,7 +15,7 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 
 
 class _Interruption:
-    """Of this process."""
+    """The state of this process's interruption."""
 
     def __init__(self) -> None:
         self.is_requested = False

@@ -44,7 +44,7 @@ Heard = Callable[[Step], None]
 
 
 class _Work:
-    """Of this process."""
+    """The work of this process."""
 
     def __init__(self) -> None:
         self.heard: Heard | None = None

@@ -38,7 +38,7 @@ _LOGIN = re.compile(r"://[^\s:@/\"'<>]*+:")
 
 
 def _login_hidden(uri: re.Match[str]) -> str:
-    """Of all up to the last @, since a password may have one."""
+    """Hides all up to the last @, since a password may have one."""
     text, end = uri[0], uri[0].rfind("@")
     login = _LOGIN.search(text, 0, max(end, 0))
     return text if login is None else f"{text[: login.end()]}{HIDDEN}{text[end:]}"

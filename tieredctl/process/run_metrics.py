@@ -53,4 +53,4 @@ class RunMetrics:
 
 
 run_metrics: ContextVar[RunMetrics] = ContextVar("run_metrics")
-"""Of the command line, or the job, that runs."""
+"""The metrics of the command line, or the job, that runs."""

@@ -10,7 +10,7 @@ _PASSING = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class _SteadyTime:
-    """Of this process."""
+    """The steady time of this process."""
 
     def __init__(self) -> None:
         self.begin()

@@ -115,7 +115,7 @@ class _Schema:
         self._least_bytes(self.parsed)
 
     def _least_bytes(self, schema: Any) -> int:
-        """Of an encoded value."""
+        """The least bytes of an encoded value."""
         if isinstance(schema, list):
             return 1 + min(map(self._least_bytes, schema), default=0)
         kind = schema["type"] if isinstance(schema, dict) else schema

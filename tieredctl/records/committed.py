@@ -36,7 +36,7 @@ class _Waiting:
 
     batches: SoundBatches
     number: int
-    """Of the span that they are of."""
+    """The number of their span."""
     fates: NDArray[np.int8]
     losses: SegmentLosses
     done: int = 0

@@ -69,7 +69,7 @@ class _Walk:
 
     def __init__(self, pieces: Iterator[bytes], position: int, most_unfolded: int | None) -> None:
         self.position = position
-        """Of the next message."""
+        """The position of the next message."""
         self._pieces = pieces
         self._most_unfolded = most_unfolded
         self._buffer = b""

@@ -94,7 +94,7 @@ class SegmentLosses:
         return Loss(finding, offsets)
 
     def malformed(self, batches: SoundBatches, malformed: MalformedBatch, within: tuple[int, int]) -> Loss:
-        """For a batch of which the records cannot be read, as far as its offsets are within some."""
+        """The loss of a batch whose records cannot be read, as far as its offsets are within some."""
         row = malformed.batch
         offsets = max(int(batches.first_offsets[row]), within[0]), min(int(batches.last_offsets[row]), within[1])
         return self.loss(
@@ -105,7 +105,7 @@ class SegmentLosses:
         )
 
     def unread(self, part: Part, error: TieredctlError, offsets: tuple[int, int] | None = None) -> Loss:
-        """For a part that could not be read."""
+        """The loss of a part that could not be read."""
         code = _CODES.get(error.code, FindingCode.UNREADABLE)
         loss = self.loss(code, part, error.message.removesuffix("."), offsets=offsets, error=error.code.value)
         return loss._replace(is_refused=error.code in _REFUSED)

@@ -14,7 +14,7 @@ from tieredctl.records.part_folder import ByteSink, PartContent, PartFolder
 from tieredctl.records.topic_reading import TopicReading
 
 PART_BYTES = 256 << 20
-"""Of records in memory, after which a part ends; it is larger by less than what is read at a time."""
+"""The size of records in memory, after which a part ends; it is larger by less than what is read at a time."""
 PartWriter = Callable[[pa.Schema, Iterable[pa.RecordBatch], ByteSink], int | None]
 """Gives how many keys and values it could not decode, if it decodes any."""
 
@@ -86,7 +86,7 @@ class _Parts:
 
     @property
     def first_offset(self) -> int | None:
-        """Of the next part; None where there is none."""
+        """The first offset of the next part; None where there is none."""
         return None if self._following is None else int(self._following.column("offset")[0].as_py())
 
     def write(self, write: PartWriter, out: ByteSink) -> PartContent:

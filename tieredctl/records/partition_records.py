@@ -80,7 +80,7 @@ class PartitionRecords:
         self._request = request
         self._indexes = TransactionIndexes(store, layout, remote.spans)
         self.schema = chosen_schema(request.columns, with_damage=request.on_damage is OnDamage.ROW)
-        """Of every record batch."""
+        """The schema of every record batch."""
         self.findings: list[Finding] = list(remote.findings)
         """What is damaged, as far as was read."""
         self.refusal: Finding | None = None
@@ -90,7 +90,7 @@ class PartitionRecords:
         self.last_lost_offset = -1
         """The greatest of them."""
         self.bytes_read = 0
-        """Of logs, as the broker wrote them."""
+        """The bytes read of logs, as the broker wrote them."""
         self.open_transaction_from: int | None = None
         """The first offset of a transaction whose end is not in remote storage, if one ended the readable part."""
         self.next_offset: int | None = None

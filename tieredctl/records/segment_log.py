@@ -31,7 +31,7 @@ PIECE_BYTES = 1 << 23
 _PIECES_IN_FLIGHT = 4
 """At least, where a request says how much of a log is in flight: memory follows the pieces, too."""
 INDEXED_FROM_BYTES = 1 << 20
-"""Of smaller logs the index is not asked for: it would take longer than the rest of the log."""
+"""The size from which on a log's index is asked for: it would take longer than the rest of the log."""
 _ENTRY_BYTES = 8
 _MORE_BYTES = 1 << 16
 """What is read first beyond what was thought to be enough."""
@@ -80,7 +80,7 @@ class SegmentLog:
 
     @property
     def bytes_read(self) -> int:
-        """Of the log as the broker wrote it."""
+        """The bytes that were read of the log, as the broker wrote it."""
         return self._log.bytes_read
 
     def ask(self) -> None:

@@ -51,7 +51,7 @@ class TopicReading:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every record batch."""
+        """The schema of every record batch."""
         return chosen_schema(self.request.columns, with_damage=self.request.on_damage is OnDamage.ROW)
 
     @property

@@ -39,7 +39,7 @@ class TransactionEnd(Enum):
 
 
 class TransactionIndexes:
-    """Of the segments that serve a partition; each is read when it is asked for, once."""
+    """The transaction indexes of the segments that serve a partition; each is read when it is asked for, once."""
 
     def __init__(self, store: ObjectStore, layout: SegmentObjects, spans: Sequence[ServedSpan]) -> None:
         self._store, self._layout, self._spans = store, layout, spans

@@ -12,7 +12,7 @@ MOST_BARS = 12
 _LINE, _LEGEND, _BAR = 34, 22, 8
 """Heights, in pixels."""
 _LEAST = 0.004
-"""Of the width: what is there is seen."""
+"""The least share of the width: what is there is seen."""
 
 
 class Series(NamedTuple):

@@ -37,8 +37,8 @@ class _Stretch(NamedTuple):
 def delays(
     name: str, title: str, description: str, times_ms: NDArray[np.int64], delays_ms: NDArray[np.int64], counted: str
 ) -> Plot | None:
-    """Of what took `delays_ms` (not negative) until `times_ms` (since the epoch, ascending); `counted` says of what
-    there are so many. None where nothing has a time that a calendar has."""
+    """A plot of what took `delays_ms` (not negative) until `times_ms` (since the epoch, ascending); `counted` says of
+    what there are so many. None where nothing has a time that a calendar has."""
     dated = (times_ms >= 0) & (times_ms <= _LATEST_MS)
     times, waited = times_ms[dated], delays_ms[dated]
     if not len(times):

@@ -17,7 +17,7 @@ INK, MUTED, GRID, TRACK, PAPER = "ink", "muted", "grid", "track", "paper"
 SERIES = ("series-1", "series-2", "series-3", "series-4", "series-5", "series-6")
 GOOD, WARNING, ERROR, CRITICAL, UNKNOWN = "good", "warning", "error", "critical", "unknown"
 WIDTH = 380
-"""Of a plot, in pixels of the page: so narrow that a phone shows its text in a size to read."""
+"""The width of a plot, in pixels of the page: so narrow that a phone shows its text in a size to read."""
 CHARACTER = 6.5
 """Pixels that a character of a plot's text takes, about."""
 

@@ -10,7 +10,7 @@ from tieredctl.report.plot import WIDTH, Drawing, Plot
 _BAR, _LINE = 22, 24
 """Heights, in pixels."""
 _LEAST = 0.006
-"""Of the width: one lost segment among a million is seen."""
+"""The least share of the width: one lost segment among a million is seen."""
 
 
 class Share(NamedTuple):

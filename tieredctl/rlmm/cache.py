@@ -167,7 +167,7 @@ class LeaderEpochState:
         self.unreferenced.discard(segment_id)
 
     def floors(self, first: int, last: int) -> Iterator[tuple[str, int, int]]:
-        """For each segment that is the floor of some offsets between these two, the first and last of them."""
+        """The first and last offset, between these two, of which each segment is the floor."""
         begin = max(bisect_right(self._starts, first) - 1, 0)
         for index in range(begin, bisect_right(self._starts, last)):
             end = min(self._starts[index + 1] - 1, last) if index + 1 < len(self._starts) else last

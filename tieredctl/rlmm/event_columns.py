@@ -84,7 +84,7 @@ class EventColumns:
         return EventColumns(UuidColumns(high, low), *(column[first:end] for column in self._numbers()))
 
     def in_order(self) -> EventColumns:
-        """By metadata partition, then offset."""
+        """The events by metadata partition, then offset."""
         return self.at(np.lexsort((self.metadata_offsets, self.metadata_partitions)))
 
     def _numbers(self) -> tuple[NDArray[Any], ...]:

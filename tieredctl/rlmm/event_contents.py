@@ -60,7 +60,7 @@ class Column:
 
     @property
     def ends(self) -> Ints:
-        """For numbers that are lengths: where each stretch ends if they follow one another."""
+        """The ends of stretches of these lengths that follow one another."""
         if self._ends is None:
             self._ends = np.cumsum(self.values, dtype=np.int64)
         return self._ends
@@ -181,7 +181,7 @@ class StartedCopies:
     forms: Column = field(default_factory=_SMALL_NUMBERS)
     epoch_counts: Column = field(default_factory=_NUMBERS)
     leader_epochs: Column = field(default_factory=_NUMBERS)
-    """Of all rows, one after another, like the offsets that they begin with."""
+    """The leader epochs of all rows, one after another, like the offsets that they begin with."""
     epoch_offsets: Column = field(default_factory=_OFFSETS)
     tagged_fields: dict[int, tuple[TaggedField, ...]] = field(default_factory=dict)
     _count: int = 0
@@ -346,7 +346,7 @@ class EventContents:
         return EventContents(self.starts.at(starts), self.updates.at(updates)), numbers
 
     def event_timestamps(self, are_starts: Flags, rows: Rows) -> Ints:
-        """Of some events, by whether they are starts and their rows there, in milliseconds."""
+        """The timestamps of some events, by whether they are starts and their rows there, in milliseconds."""
         columns = self.starts.said.event_timestamps, self.updates.said.event_timestamps
         return _of_either(*columns, are_starts, rows)
 

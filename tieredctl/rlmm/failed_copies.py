@@ -55,7 +55,7 @@ class FailingCopy:
 
     partition: TopicIdPartition
     segment_id: str
-    """Of the last try; each has its own."""
+    """The segment id of the last try; each has its own."""
     start_offset: int
     end_offset: int
     author: int

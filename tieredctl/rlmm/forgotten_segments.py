@@ -29,7 +29,7 @@ class ForgottenSegments:
 
     def __init__(self) -> None:
         self._highest = np.zeros(0, np.int64)
-        """Of each partition, by its number."""
+        """The highest offset that was forgotten of each partition, by its number."""
         self._homes = np.zeros(0, np.int64)
         """The metadata partition of each that has forgotten ones."""
 

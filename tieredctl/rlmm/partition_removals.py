@@ -28,7 +28,7 @@ class Lives:
     """Whether it is the partition's current life."""
 
     def at(self, rows: Ints) -> Lives:
-        """Of some events."""
+        """The lives of some events."""
         return Lives(self.numbers[rows], self.refused[rows], self.are_last[rows])
 
 
@@ -39,7 +39,7 @@ class PartitionRemovals:
         """`partitions` is how many there are."""
         self._columns = np.array([tuple(map(int, one)) for one in deletes], np.int64).reshape(-1, 4)
         self._ends: Flags = np.zeros(partitions, np.bool_)
-        """Which partitions have a finished removal."""
+        """Whether each partition has a finished removal."""
         self._ends[self._columns[self._columns[:, 3] == _FINISHED, 0]] = True
 
     def lives(self, events: EventColumns) -> Lives:

@@ -23,7 +23,7 @@ _STARTED, _COPIED, _DELETING, _ = RemoteLogSegmentState
 
 
 def replayed_cache(described: SegmentEvents, number: int) -> RemoteLogMetadataCache:
-    """Of the partition with a number, as of its present life; `found` describes its events."""
+    """The cache of the partition with a number, as of its present life; `described` has its events."""
     events = described.buckets.of_partition(number)
     lives = PartitionRemovals(described.partition_deletes, len(described.partitions)).lives(events)
     events = events.at(np.flatnonzero(lives.are_last & ~lives.refused))
@@ -43,9 +43,9 @@ class _Taken(NamedTuple):
 
     events: EventColumns
     segments: Ints
-    """Which segment each is about: a number."""
+    """The segment that each is about: a number."""
     ids: list[str]
-    """Of the segments, by number."""
+    """The ids of the segments, by number."""
     begun: NDArray[np.int32]
     """What the copy of its segment began with: a row of `EventContents.starts`."""
 

@@ -139,22 +139,22 @@ class ReplayedMetadata:
         return np.lexsort((rows.metadata_partitions, rows.metadata_offsets, start_offsets, ranks))
 
     def start_offsets(self, rows: Ints) -> Ints:
-        """Of some rows."""
+        """The start offsets of some rows."""
         offsets: Ints = self.events.contents.starts.start_offsets.values[self.rows.starts[rows]]
         return offsets
 
     def end_offsets(self, rows: Ints) -> Ints:
-        """Of some rows, inclusive."""
+        """The end offsets of some rows, inclusive."""
         offsets: Ints = self.events.contents.starts.end_offsets.values[self.rows.starts[rows]]
         return offsets
 
     def sizes(self, rows: Ints) -> Ints:
-        """Of the logs of some rows, in bytes, as the metadata has them: negative ones are not known."""
+        """The sizes of the logs of some rows, in bytes, as the metadata has them: negative ones are not known."""
         sizes: Ints = self.events.contents.starts.sizes.values[self.rows.starts[rows]].astype(np.int64)
         return sizes
 
     def size_sum(self, rows: Ints) -> SizeSum:
-        """Of the logs of some rows together."""
+        """The size of the logs of some rows together."""
         sizes = self.sizes(rows)
         return SizeSum(int(sizes[sizes >= 0].sum()), not (sizes < 0).any())
 
@@ -163,7 +163,7 @@ class ReplayedMetadata:
         return self.size_sum(rows).known
 
     def size_by(self, groups: Ints, rows: Ints, count: int) -> list[SizeSum]:
-        """Of each of so many groups; `groups` has a row's each."""
+        """The size of each of so many groups; `groups` has a row's each."""
         sizes = self.sizes(rows)
         sums, are_exact = np.zeros(count, np.int64), np.ones(count, np.bool_)
         np.add.at(sums, groups, np.maximum(sizes, 0))
@@ -171,7 +171,7 @@ class ReplayedMetadata:
         return [SizeSum(*one) for one in zip(sums.tolist(), are_exact.tolist(), strict=True)]
 
     def max_timestamps(self, rows: Ints) -> Ints:
-        """Of the records of some rows, in milliseconds since the epoch."""
+        """The latest timestamps of the records of some rows, in milliseconds since the epoch."""
         timestamps: Ints = self.events.contents.starts.max_timestamps.values[self.rows.starts[rows]]
         return timestamps
 
@@ -215,7 +215,7 @@ class ReplayedMetadata:
         return _started(self.events, self.partitions, events)
 
     def event_timestamps(self, rows: Ints) -> Ints:
-        """Of the last events of some rows, in milliseconds since the epoch."""
+        """The timestamps of the last events of some rows, in milliseconds since the epoch."""
         return event_timestamps(self.events, self.rows.at(rows))
 
     def entered_ms(self, rows: Ints) -> Ints:
@@ -227,7 +227,7 @@ class ReplayedMetadata:
         return failing_copies(self._failed, self._finished, self.events.contents.starts, self.partitions, at_least)
 
     def custom_metadata(self, rows: Ints) -> list[bytes | None]:
-        """By the last events of some rows."""
+        """The custom metadata by the last events of some rows."""
         return custom_metadata(self.events, self.rows.at(rows))
 
     def have_custom_metadata(self, rows: Ints) -> Flags:

@@ -31,7 +31,7 @@ class EventChunk(NamedTuple):
     metadata_partition: int
     offsets: Ints
     timestamps: Ints
-    """Of the records, in milliseconds."""
+    """The timestamps of the records, in milliseconds."""
     data: Bytes
     """What the spans of `groups` refer to."""
     groups: Sequence[EventGroup]
@@ -81,7 +81,7 @@ class SegmentEvents:
         return len(self.buckets) + len(self.partition_deletes) + len(self.misplaced)
 
     def first_offset(self, partition: TopicIdPartition, metadata_partition: int) -> int:
-        """Of the events of a user partition that are in a metadata partition; there must be one."""
+        """The first offset of a user partition's events in a metadata partition; there must be one."""
         number = self.partitions[partition]
         events = self.buckets.of_partition(number)
         offsets: list[int] = events.metadata_offsets[events.metadata_partitions == metadata_partition].tolist()

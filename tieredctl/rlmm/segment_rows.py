@@ -179,7 +179,7 @@ def _segments(events: EventColumns, lives: Lives, taken: Flags, before: NDArray[
 
 
 def _latest(segments: SegmentRows, firsts: Ints) -> Ints:
-    """Of each segment that had several lives, from a row of `firsts` on, the last one that began."""
+    """The last life that began, of each segment that had several, from a row of `firsts` on."""
     began = np.where(segments.states != NO_STATE, np.arange(len(segments)), -1)
     return np.maximum(np.maximum.reduceat(began, firsts), firsts)
 
@@ -248,7 +248,7 @@ def known_segments(events: SegmentEvents, segments: SegmentRows) -> Iterator[tup
 
 
 def event_timestamps(events: SegmentEvents, segments: SegmentRows) -> Ints:
-    """Of the last events of some segments, in milliseconds since the epoch."""
+    """The timestamps of the last events of some segments, in milliseconds since the epoch."""
     return events.contents.event_timestamps(_are_started(segments), segments.lasts)
 
 

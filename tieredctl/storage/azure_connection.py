@@ -23,7 +23,7 @@ from tieredctl.storage.refusals import REFUSAL_HINT
 from tieredctl.storage.route import BY_ENVIRONMENT, Route, route
 
 SERVICE_VERSION = "2026-02-06"
-"""Of the REST API: the first one whose listings can start at a name."""
+"""The version of the REST API: the first one whose listings can start at a name."""
 _CONNECT_SECONDS, _READ_SECONDS = 10, 120
 _THROTTLED = {
     "OperationTimedOut",

@@ -25,7 +25,7 @@ REPLICATION_RIGHT = f"{_STORAGE}objectReplicationPolicies/read"
 VERSIONING_RIGHT = AZURE_RIGHTS["service"]
 IMMUTABILITY_RIGHT = f"{_CONTAINERS}immutabilityPolicies/read"
 SCOPE_RIGHT = f"{_STORAGE}encryptionScopes/read"
-"""Of questions that Azure's management API alone answers."""
+"""The right for questions about encryption scopes, which Azure's management API alone answers."""
 
 _SERVICE = "az storage account blob-service-properties update --account-name {account}"
 _CONTAINER = "--account-name {account} --container-name {container}"

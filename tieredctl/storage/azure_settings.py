@@ -142,7 +142,7 @@ class AzureSettings:
         return versioning_by_blobs(self._request_container, self.address)
 
     def _soft_delete_days(self) -> float | None:
-        """For how many days soft delete keeps deleted blobs; None where it does not."""
+        """How many days soft delete keeps deleted blobs; None where it does not."""
         asked = {"restype": "service", "comp": "properties"}
         answer = self.connection.request("GET", self.address.url, query=asked)
         properties = service_properties(answer.body)

@@ -37,7 +37,7 @@ def container_retention(
 
 
 def soft_delete_days(service: ElementTree.Element) -> float | None:
-    """For how many days the account keeps deleted blobs; None where it does not."""
+    """How many days the account keeps deleted blobs; None where it does not."""
     days = service.findtext("DeleteRetentionPolicy/Days") or ""
     is_kept = service.findtext("DeleteRetentionPolicy/Enabled") == "true"
     return float(days) if is_kept and days.isdecimal() else None

@@ -251,7 +251,7 @@ def _stored(root: str, key: str, place: _Place) -> StoredObject | None:
 
 
 def _status(place: _Place) -> os.stat_result | None:
-    """Of what is in a place, a link itself; None where there is nothing."""
+    """The status of what is in a place, a link itself; None where there is nothing."""
     try:
         return os.lstat(place.name, dir_fd=place.folder)
     except FileNotFoundError:

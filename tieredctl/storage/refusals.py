@@ -8,7 +8,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import MOST_DELETED_AT_ONCE, Capability, StoredObject
 
 REFUSAL_HINT = "Check the URL and the settings of the bucket; -v shows what was asked."
-"""For a request that a server refuses for a reason that is its own."""
+"""The hint for a request that a server refuses for a reason of its own."""
 
 
 def object_missing(url: str, key: str) -> TieredctlError:

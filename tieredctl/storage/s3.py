@@ -209,7 +209,7 @@ class S3Store(BucketStore[S3Connection]):
         return self._request("put_object", Key=name, Body=data, ContentMD5=content_md5(data), **condition)
 
     def _uploaded(self, key: str, size: int, answer: Answer) -> StoredObject:
-        """By the answer alone: whoever copies a million objects looks at each again."""
+        """The uploaded object by the answer alone: whoever copies a million objects looks at each again."""
         answered_ms = date_ms(answer["ResponseMetadata"]["HTTPHeaders"])
         if answered_ms is None:
             return self._written(key, size, answer["ETag"])

@@ -88,7 +88,7 @@ def _assemble(
     described: Mapping[str, Any],
     condition: Mapping[str, str],
 ) -> Answer:
-    """Of the whole and of a part in bytes are the `sizes`."""
+    """Has the parts copied, and completes the object. `sizes` are those of the whole and of a part, in bytes."""
     size, part_bytes = sizes
     upload = request("create_multipart_upload", Key=name, **described)["UploadId"]
 

@@ -32,5 +32,5 @@ def upload_in_parts(request: Request, name: str, wanted: Upload, part_bytes: int
 
 
 def content_md5(data: bytes) -> str:
-    """For the server to compare: buckets with Object Lock require it."""
+    """The MD5 for the server to compare: buckets with Object Lock require it."""
     return b64encode(md5(data, usedforsecurity=False).digest()).decode()

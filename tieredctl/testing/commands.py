@@ -16,7 +16,7 @@ from tieredctl.model.findings import FINDING_KINDS
 
 _LOADED = "import sys, tieredctl.model.command_packages as found; found.command_packages(); print(*sys.modules)"
 OPERATIONS = {"Describe", "DescribeConfigs", "Read", "Write", "Create", "Delete", "Alter", "AlterConfigs"}
-"""Of Kafka's ACLs."""
+"""The operations of Kafka's ACLs."""
 
 
 class CommandsContract:

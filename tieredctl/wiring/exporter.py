@@ -93,7 +93,7 @@ class Observation:
 
     @property
     def cluster_id(self) -> str | None:
-        """By the cluster itself, else by its metadata."""
+        """The cluster's id by the cluster itself, else by its metadata."""
         cluster_id = None if self.cluster is None else self.cluster.cluster_id
         return cluster_id or (None if self.metadata is None else self.metadata.cluster_id)
 

@@ -20,7 +20,7 @@ from tieredctl.wiring.exporter import CLUSTER, METADATA, RESULTS, STORE, Observa
 
 _LEAST_SECONDS = 300.0
 _INTERVALS = 5
-"""What was not seen again for so many intervals, and at least so many seconds, is not known any more."""
+"""Samples expire after this many missed intervals, and at least so many seconds."""
 
 _Field = Callable[[TopicFigures], float | None]
 

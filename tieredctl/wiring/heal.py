@@ -61,7 +61,7 @@ class SegmentsHealing:
     _healer: Healer
     _intervals: IndexIntervals
     plans: list[HealingPlan] = field(default_factory=list)
-    """Of segments with an object that is not sound."""
+    """The plans of segments with an object that is not sound."""
     segments: int = 0
     """How many were looked at."""
     passed_over: dict[str, str] = field(default_factory=dict)

@@ -36,7 +36,7 @@ from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 
 _INDEX_INTERVAL = "index.interval.bytes"
 _MOST_BYTES = 512 << 20
-"""Of rebuilt parts that a plan holds; segments after that are left for another run."""
+"""The most bytes of rebuilt parts that a plan holds; segments after that are left for another run."""
 PASSED_OVER = (ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE, ErrorCode.METADATA_INCOMPLETE)
 
 
@@ -90,7 +90,7 @@ class IndexIntervals:
     given: int | None
     """None to ask the live cluster."""
     known: dict[str, int] = field(default_factory=dict)
-    """Of each topic that was asked for."""
+    """The intervals of the topics that were asked for."""
 
     def of(self, topic: str) -> int:
         """The one given, else the live cluster's setting; Kafka's default for a topic that it no longer has."""

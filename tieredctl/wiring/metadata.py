@@ -82,7 +82,7 @@ def demand_known_by_all(
 
 
 def _segment_ids(stream: EventStream, selection: Selection) -> set[str] | None:
-    """Of the segments that are selected by ids; None where the one thing that is selected has an event."""
+    """The ids of the segments that are selected by ids; None where the one thing that is selected has an event."""
     if not selection.names_several:
         return None if next(selected_records(stream, selection), None) is not None else set()
     if not selection.segment_ids:

@@ -79,7 +79,7 @@ class OwnersPlace(Protocol):
     """Where to ask whose the objects of a plan are."""
 
     def opened(self, store: ObjectStore, application: PlanApplication) -> AbstractContextManager[Owners]:
-        """For an application of a plan to a store. Raises TieredctlError if it is not such a plan."""
+        """Opens an application of a plan to a store. Raises TieredctlError if it is not such a plan."""
         ...
 
 
@@ -90,7 +90,7 @@ class PlanApplication:
     plan: PlanFile
     limits: Limits
     store: StorePlace
-    """By the plan's own layout."""
+    """The store, with the plan's own layout."""
     owners: OwnersPlace
     clock_ms: Callable[[], int]
     key: bytes | None
@@ -259,15 +259,16 @@ class Restoration:
 
 
 def restoration_by_file(file: Path, options: Mapping[str, str]) -> Restoration:
-    """By the receipts in a file, which name their store. Raises TieredctlError if either cannot be opened."""
+    """Opens a restoration by the receipts in a file, which name their store. Raises TieredctlError if either cannot be
+    opened."""
     receipts = ReceiptFile.opened(file)
     return Restoration(receipts, False, StorePlace(receipts.header.store, options).open_writable_store())
 
 
 def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str], *, to_apply: bool) -> Restoration:
-    """By the receipts that the store has of a plan; by its quarantine if they are lost, which then keeps new ones if
-    they are `to_apply`. Raises TieredctlError for what
-    is not a plan's id, and if the store has nothing of the plan."""
+    """Opens a restoration by the receipts that the store has of a plan; by its quarantine if they are lost, which then
+    keeps new ones if they are `to_apply`. Raises TieredctlError for what is not a plan's id, and if the store has
+    nothing of the plan."""
     if PLAN_ID.fullmatch(plan_id) is None and not Path(plan_id).is_file():
         hint = "For a file of receipts, omit --store."
         raise TieredctlError(ErrorCode.USAGE, f"{plan_id!r} is not a plan's id.", hint=hint)
@@ -331,7 +332,7 @@ def store_lease(place: StorePlace, clock_ms: Callable[[], int]) -> StoreLease:
 
 
 def _is_held(store: WritableObjectStore, lease: FoundLease, clock_ms: Callable[[], int]) -> bool:
-    """By the store's clock; if the time is uncertain, until the lease is released."""
+    """Whether the lease is held, by the store's clock; if the time is uncertain, until the lease is released."""
     if lease.is_released:
         return False
     try:

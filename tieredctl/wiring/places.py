@@ -128,8 +128,8 @@ class PluginSource:
 
     @classmethod
     def given(cls, text: str | None, options: Mapping[str, str]) -> PluginSource | None:
-        """Of NAME:LOCATION; None of nothing. Raises TieredctlError `usage` for any other text, and for options of
-        nothing."""
+        """The source of NAME:LOCATION; None of nothing. Raises TieredctlError `usage` for any other text, and for
+        options of nothing."""
         if text is None:
             if options:
                 raise TieredctlError(ErrorCode.USAGE, "--metadata-source-option is for --metadata-source.")

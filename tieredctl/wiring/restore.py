@@ -130,7 +130,7 @@ def _demand_partitions(state: ClusterState, begin_at: Beginnings) -> None:
 def _known_of(
     state: ClusterState, known: KnownMetadata, listed: Mapping[tuple[str, int], LogEnds]
 ) -> tuple[dict[TopicIdPartition, LogEnds | None], dict[TopicIdPartition, int]]:
-    """Of each partition where its log began and ended, and how many segments by the events are in the store."""
+    """Where each partition's log began and ended, and how many segments by the events are in the store."""
     ends, promised = dict[TopicIdPartition, LogEnds | None](), dict[TopicIdPartition, int]()
     for one in partitions_of(state.image):
         segments = known.segments(one).values()

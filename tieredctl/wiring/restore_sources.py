@@ -84,7 +84,7 @@ class KnownCluster:
 
     manifest: Manifest
     sha256: str
-    """Of what it is known by: the same on every machine."""
+    """The SHA-256 of what it is known by: the same on every machine."""
     state: ClusterState
     events: MetadataSource
     store: ListedStore | None
@@ -162,7 +162,7 @@ class KeysSource:
     """The one that the cluster will have."""
     metadata_partitions: int
     topic_ids: Mapping[str, str]
-    """Which one counts, of topics that were recreated."""
+    """The id that counts, of topics that were recreated."""
     controllers: Collection[int]
     """The nodes that are no brokers, and have no replica."""
     accepts_unknown: bool

@@ -100,7 +100,7 @@ class Compared:
         return _described(self.comparison)
 
     def exit_code(self) -> ExitCode:
-        """Of what was compared so far, apart from findings."""
+        """The exit code of what was compared so far, apart from findings."""
         lost = ExitCode.CLEAN if self.promised_nowhere is None else ExitCode.CORRUPTION
         return worst(self.comparison.exit_code(), lost)
 
@@ -136,7 +136,7 @@ class StoreCopying:
     writable: WritableObjectStore | None
     cluster_id: str | None
     findings: list[Finding]
-    """Of the source; the destination's are added once it was copied to."""
+    """The findings of the source; the destination's are added once it was copied to."""
     reserved: Sequence[str]
     """The source, where it has objects of tieredctl's own, which are left out."""
     promised: ReplayedMetadata | None

@@ -71,7 +71,7 @@ class TopicRemoval:
         return [plan.row() for plan in self.plans]
 
     def summary(self) -> Document:
-        """Of all partitions."""
+        """The sums of all partitions."""
         counted = ("segments", "objects", "bytes", "leftovers", "copies_left_alone", "unknown_objects")
         return {"partitions": len(self.plans), **totals(self.rows(), *counted)}
 

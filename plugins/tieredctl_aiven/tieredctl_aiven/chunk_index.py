@@ -85,11 +85,11 @@ class ChunkIndex:
         return range(start // self.chunk_size, (end - 1) // self.chunk_size + 1)
 
     def original_range(self, chunk: int) -> tuple[int, int]:
-        """Of the log."""
+        """The chunk's range of the log."""
         return chunk * self.chunk_size, min((chunk + 1) * self.chunk_size, self.file_size)
 
     def stored_range(self, chunk: int) -> tuple[int, int]:
-        """Of the object."""
+        """The chunk's range of the object."""
         return self.stored.end(chunk - 1) if chunk else 0, self.stored.end(chunk)
 
     def stored_size_of(self, chunk: int) -> int:

@@ -168,7 +168,8 @@ class Undo(Protocol):
 
 
 def undo(data_key: bytes | None = None, aad: bytes = b"") -> Undo:
-    """For a segment with this data key, or without one for a segment that is not encrypted."""
+    """Gives what undoes the transforms of a segment with this data key, or without one of a segment that is not
+    encrypted."""
     decrypt: Decrypt = bytes if data_key is None else _decryption(data_key, aad)
 
     def undo_one(stored: memoryview, size: int, *, compression: bool) -> bytes:

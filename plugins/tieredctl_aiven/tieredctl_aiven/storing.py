@@ -63,7 +63,7 @@ class Storing:
     store: ObjectStore
     keys: Mapping[Part, str]
     partition_prefix: str
-    """Of the keys among which other segments' manifests are."""
+    """The prefix of the keys among which other segments' manifests are."""
     open_data_key: Callable[[Encryption], bytes]
     private_keys: PrivateKeys
 

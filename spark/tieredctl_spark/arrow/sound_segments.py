@@ -125,7 +125,7 @@ class SoundSegments:
 
 @dataclass(frozen=True)
 class _KnownRows(SegmentStates):
-    """Whose rows are looked up by what the driver made."""
+    """Segments whose rows are looked up by what the driver made."""
 
     lookup: UuidLookup
 
@@ -136,7 +136,7 @@ class _KnownRows(SegmentStates):
 
 @dataclass(frozen=True)
 class _Read:
-    """Of some segments, in the order of their rows."""
+    """Some segments that were read, in the order of their rows."""
 
     ids: UuidColumns
     are_sound: Flags

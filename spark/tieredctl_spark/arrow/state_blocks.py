@@ -26,7 +26,7 @@ from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, STATE_SCHEMA
 BLOCK = "block"
 BLOCK_SCHEMA = pa.schema({BLOCK: pa.binary()})
 HASH = "hash"
-"""Of a segment's id: what a block's rows may have besides STATE_SCHEMA."""
+"""The hash of a segment's id: what a block's rows may have besides STATE_SCHEMA."""
 
 _OWNER, _ID = "owner", "segmentId"
 _OF_PARTITION = ("topic", "topicId", "partition", "removal", *COPIED_FIELDS)
@@ -89,14 +89,14 @@ class StateBlock:
 
     @property
     def ids(self) -> UuidColumns:
-        """Of the segments."""
+        """The ids of the segments."""
         column = self.batch.column(_ID)
         data = np.frombuffer(column.buffers()[1] or b"", np.dtype((np.void, UUID_BYTES)))
         return uuid_columns(data[column.offset : column.offset + len(column)])
 
     @property
     def owners(self) -> NDArray[np.int32]:
-        """Of each segment, which of `partitions` has it."""
+        """Which of `partitions` has each segment."""
         owners: NDArray[np.int32] = numbers_in(self.batch.column(_OWNER).indices)
         return owners
 
@@ -108,18 +108,18 @@ class StateBlock:
 
     @property
     def are_readable(self) -> Flags:
-        """Of each segment, whether it is in COPY_SEGMENT_FINISHED, and its partition not being removed."""
+        """Whether each segment is in COPY_SEGMENT_FINISHED, and its partition not being removed."""
         are_finished: Flags = self.numbers("state") == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
         are_removed: NDArray[Any] = self._of_partition("removal").is_valid().to_numpy(zero_copy_only=False)
         return are_finished & ~are_removed.astype(np.bool_)[self.owners]
 
     @property
     def hashes(self) -> Ints:
-        """Of their ids."""
+        """The hashes of their ids."""
         return self.ids.hashes().view(np.int64)
 
     def are_of(self, partitions: Container[TopicIdPartition]) -> Flags:
-        """Of each segment, whether it is of one of these partitions."""
+        """Whether each segment is of one of these partitions."""
         wanted: Flags = np.array([one in partitions for one in self.partitions], np.bool_)[self.owners]
         return wanted
 

@@ -42,7 +42,7 @@ EVENT_SCHEMA = pa.schema(
 """An event a row: `apiKey` tells its kind, as in the record; null is what that kind does not say. Offsets are
 inclusive."""
 COPIED_FIELDS = {"copiedFrom": pa.int64(), "copiedTo": pa.int64(), "copiedMs": pa.int64()}
-"""Of a partition, as in `CopiedOffsets`."""
+"""The fields of a partition, as in `CopiedOffsets`."""
 STATE_SCHEMA = pa.schema(
     {
         **PARTITION_FIELDS,

@@ -40,11 +40,11 @@ class BackfillOptions:
     metadata: MetadataPlace
     store: StorePlace
     selection: Selection
-    """Of one topic, by its name."""
+    """The selection of one topic, by its name."""
     tables: TablesPlace
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     task_bytes: int = TASK_BYTES
-    """Of logs, as brokers wrote them; a task reads about as many."""
+    """The bytes of logs, as brokers wrote them; a task reads about as many."""
     catalog: CatalogPlace | None = None
     """Where the tables are instead; `tables` then has files until their rows are there."""
     most_unfolded: int | None = None
@@ -128,7 +128,7 @@ def _chunks(shares: Iterator[HistoryShare]) -> Iterator[tuple[list[HistoryShare]
 
 
 def _seconds(shares: list[HistoryShare]) -> float:
-    """Of one core, by estimate."""
+    """The seconds of one core, by estimate."""
     return float(estimated_seconds(TASK_BYTES, 0)) * len(shares)
 
 
@@ -213,7 +213,7 @@ class _History:
             yield replace(planned, gone=[one for one in gone if one[0] in range(planned.start, planned.end)])
 
     def writer(self) -> TableWriter:
-        """Of files for the next version."""
+        """The writer of files for the next version."""
         run = self._writing()
         return TableWriter(self.tables.files, self.manifest.version + 1, run.run_id, run.cluster_id, run.day)
 

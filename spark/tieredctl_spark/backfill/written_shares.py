@@ -37,7 +37,7 @@ _PART_SCHEMA = pa.schema(
         "unread": pa.string(),
     }
 )
-"""Of each share a row for each of its files, and at last one with `nextOffset` and no file."""
+"""A row for each file of each share, and at last one with `nextOffset` and no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class HistoryShare:
 
     @property
     def number(self) -> int:
-        """Of its partition."""
+        """The number of its partition."""
         return self.share.remote.partition.partition
 
     @property
@@ -89,12 +89,12 @@ class WrittenShare:
     """What became of a share. Nothing is kept of one that met what only another key or user may be able to read."""
 
     files: Mapping[str, list[DataFile]]
-    """By table."""
+    """The files by table."""
     next_offset: int
     """Up to where (exclusive) all was read that can be."""
     lost_offsets: int
     exit_code: int
-    """By what was passed over."""
+    """The exit code by what was passed over."""
     unread: str | None = None
     """Why it was not read to its end, if it was not."""
 

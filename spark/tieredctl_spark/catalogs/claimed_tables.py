@@ -87,7 +87,7 @@ class ClaimedTables:
         return SnapshotState(version, rows, stored.bytes, stored.files, first, last, *written)
 
     def _first_version(self, kind: TableKind) -> str:
-        """Of a table that nothing was ever written to."""
+        """The first version of a table that nothing was ever written to."""
         empty = self.catalog.session.createDataFrame(kind.columns.empty_table())
         rows = self.of_run(kind, empty, self._run.day if kind.by_day else None)
         version = self.catalog.append(kind.name, rows, None)

@@ -42,7 +42,7 @@ class TableFormat:
     catalogs: tuple[str, ...]
     """How names of classes begin that catalogs of such tables have."""
     properties: str
-    """Of new tables, for `TBLPROPERTIES`."""
+    """The properties of new tables, for `TBLPROPERTIES`."""
     expiry: str
     """The procedure that removes old versions, with {catalog} and {table}."""
     restoring: str

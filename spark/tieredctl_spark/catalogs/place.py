@@ -38,7 +38,7 @@ class CatalogPlace:
 
     @classmethod
     def given(cls, text: str) -> CatalogPlace:
-        """Of CATALOG or CATALOG.NAMESPACE. Raises TieredctlError `usage`."""
+        """The place of CATALOG or CATALOG.NAMESPACE. Raises TieredctlError `usage`."""
         catalog, _, namespace = text.partition(".")
         if not all(_PART.fullmatch(part) for part in (catalog, *(namespace or _NAMESPACE).split("."))):
             message = f"{text!r} is not the name of a catalog, or CATALOG.NAMESPACE."

@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
 
 
 def _namespace(text: str) -> CatalogPlace:
-    """Of its own: tables are of one topic."""
+    """A namespace of its own: tables are of one topic."""
     if "." not in text:
         message = "A backfill has a namespace of its own: --catalog takes CATALOG.NAMESPACE."
         raise TieredctlError(ErrorCode.USAGE, message)

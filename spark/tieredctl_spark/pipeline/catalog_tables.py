@@ -28,7 +28,7 @@ from tieredctl_spark.tables.manifest import Manifest, SnapshotState
 
 @dataclass(frozen=True, slots=True)
 class CatalogVersions:
-    """By the table `runs`."""
+    """The versions by the table `runs`."""
 
     catalog: Catalog
 

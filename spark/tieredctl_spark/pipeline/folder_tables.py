@@ -28,7 +28,7 @@ from tieredctl_spark.tables.writing import TableWriter
 
 @dataclass(frozen=True, slots=True)
 class FolderVersions:
-    """By manifests in a store."""
+    """The versions by manifests in a store."""
 
     store: WritableObjectStore
     ledger: Callable[[], WritableObjectStore]

@@ -21,7 +21,7 @@ class MetadataLook:
     cluster_id: str | None
     topic_id: str | None
     offsets: Mapping[int, tuple[int, int]]
-    """Of each metadata partition the first offset, and the one after the last."""
+    """The first offset of each metadata partition, and the one after the last."""
 
     def document(self) -> dict[str, tuple[int, int]]:
         """The offsets as a manifest has them."""
@@ -53,6 +53,6 @@ def demand_same_sources(recorded: Looked, seen: MetadataLook, store_url: str, ta
 
 
 def first_unread(recorded: Looked | None, seen: MetadataLook) -> dict[int, int]:
-    """Of each metadata partition the offset from which on its events are new."""
+    """The offset of each metadata partition from which on its events are new."""
     known = {} if recorded is None else {int(number): end for number, (_, end) in recorded.offsets.items()}
     return {number: max(start, known.get(number, start)) for number, (start, _) in seen.offsets.items()}

@@ -210,7 +210,7 @@ class _Look:
     verified: Verified
     scan: SparkScan
     is_whole: bool
-    """Of the metadata."""
+    """Whether the metadata is whole."""
     scan_complete: bool
     """Whether the scan looked at everything."""
     readings: LedgerRows

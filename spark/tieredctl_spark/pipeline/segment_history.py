@@ -79,7 +79,7 @@ def _follow(events: EventColumns) -> Flags:
 
 
 def _starts_of(events: EventColumns) -> Ints:
-    """Of each event the row of what its segment's copy began with: every life begins with such an event."""
+    """The row of what the copy of each event's segment began with: every life begins with such an event."""
     last = np.maximum.accumulate(np.where(events.starts, np.arange(len(events)), 0))
     return events.contents[last].astype(np.int64) if len(events) else np.zeros(0, np.int64)
 

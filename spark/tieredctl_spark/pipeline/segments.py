@@ -42,10 +42,10 @@ class Replaying:
 
     place: MetadataPlace
     ends: Mapping[int, int]
-    """Of each metadata partition the offset before which its events are replayed."""
+    """The offset of each metadata partition before which its events are replayed."""
     layout: Layout
     retention_ms: Mapping[str, int | None]
-    """By topic id; None is unknown."""
+    """The retention by topic id; None is unknown."""
     now_ms: int
 
     @property

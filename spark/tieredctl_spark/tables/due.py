@@ -37,7 +37,7 @@ def first_kept_day(keep_ms: int, now_ms: int) -> str:
 
 
 def events_due(files: Iterable[DataFile], keep_ms: int, now_ms: int) -> EventsDue:
-    """Of a table in files."""
+    """What is due of a table of events in files."""
     today, first_kept = day_of(now_ms), first_kept_day(keep_ms, now_ms)
     by_day: dict[str, list[DataFile]] = {}
     for one in files:

@@ -104,7 +104,7 @@ class Looked:
     cluster_id: str | None
     metadata_topic_id: str | None
     offsets: Mapping[str, tuple[int, int]]
-    """Of each metadata partition, by its number, the first offset that its log held and the one after the last."""
+    """The first offset that the log of each metadata partition held, and the one after the last, by its number."""
     level: str
     """How deep segments were verified."""
     listed_ms: int
@@ -155,7 +155,7 @@ class BackfillManifest:
     topic_id: str
     isolation: str
     next_offsets: Mapping[str, int]
-    """Of each partition, by its number, the offset up to which (exclusive) all was read."""
+    """The offset of each partition, by its number, up to which (exclusive) all was read."""
     lost_offsets: int
     """How many of these offsets could not be read."""
     exit_code: int

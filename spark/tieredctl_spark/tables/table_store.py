@@ -49,7 +49,7 @@ class TablesPlace:
 
     @classmethod
     def given(cls, text: str, options: Mapping[str, str]) -> TablesPlace:
-        """Of a URL as of --store, or the path of a folder."""
+        """The place of a URL as of --store, or of the path of a folder."""
         place = StorePlace(text if _SCHEME.match(text) else f"file:{text}", options)
         place.demand_known()
         return cls(place.from_everywhere(), options)
@@ -61,11 +61,11 @@ class TablesPlace:
         return cls.given(text, store.options if text.startswith(f"{scheme}:") else {})
 
     def open(self) -> ObjectStore:
-        """For reading. Raises TieredctlError as stores do."""
+        """Opens the store for reading. Raises TieredctlError as stores do."""
         return StorePlace(self.url, self.options).open_store()
 
     def open_writable(self) -> WritableObjectStore:
-        """For a run. A local folder is made."""
+        """Opens the store for a run. A local folder is made."""
         if self.url.startswith("file:"):
             folder = self.url.removeprefix("file:")
             try:

@@ -17,7 +17,7 @@ from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.table_store import data_file_key
 
 MOST_STORED_BYTES = 16 << 20
-"""Of a file of a table that grows without bound."""
+"""The most stored bytes of a file of a table that grows without bound."""
 _CODEC = "zstd"
 _BYTES_IN_GROUP = 1 << 21
 _ROWS_IN_FILE = 1 << 20

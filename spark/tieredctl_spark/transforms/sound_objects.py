@@ -127,7 +127,7 @@ class Counted:
 
     @classmethod
     def of(cls, probed: DataFrame) -> Counted:
-        """Of all of them."""
+        """The sound objects of all of them."""
         sums = fn.count("*").alias("rows"), fn.sum("objects").alias("objects"), fn.sum("bytes").alias("bytes")
         found = [row.asDict() for row in probed.groupBy(KIND, "topicId").agg(*sums).collect()]
 

@@ -61,7 +61,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 
 class Style(StrEnum):
-    """Whose text `metadata format` prints."""
+    """The formatter whose text `metadata format` prints."""
 
     KAFKA = "kafka"
     KIP405 = "kip405"

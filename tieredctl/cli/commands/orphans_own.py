@@ -73,7 +73,7 @@ class _LeaseRow(ResultRow):
 
 @dataclass(slots=True)
 class _Totals:
-    """Of one plan's copies: when they came into quarantine, in ms."""
+    """The sums of one plan's copies: when they came into quarantine, in ms."""
 
     objects: int = 0
     bytes: int = 0

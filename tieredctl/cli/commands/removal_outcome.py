@@ -31,7 +31,7 @@ class ReceiptRow(ResultRow):
 
     @classmethod
     def of(cls, receipt: Receipt, status: str) -> ReceiptRow:
-        """By the object's last receipt."""
+        """The row of an object, by its last receipt."""
         copy = None if receipt.copy is None else receipt.copy.key
         return cls(receipt.key, status, receipt.size, copy, receipt.error)
 

@@ -25,7 +25,7 @@ _HARMLESS = re.compile(r"[A-Za-z0-9._:/=+-]+", re.ASCII)
 _ONLY_ALONE = "--version"
 _HELP = {"--help": "Show this message and exit."}
 _MOST_ENTRIES = 20_000
-"""Of a log directory: beyond that, a keystroke would wait."""
+"""The most entries of a log directory that are looked at: beyond that, a keystroke would wait."""
 _MOST_PARTITIONS = 200
 _PARTITION_FOLDER = re.compile(r"(.+)-[0-9]+")
 
@@ -181,7 +181,7 @@ def _topics(line: _Line) -> Candidates:
 
 
 def _topics_in_folders(folders: Iterable[str]) -> Iterator[str]:
-    """Of the partitions in log directories, whose names are those of their folders."""
+    """The topics of the partitions in log directories, whose names are those of their folders."""
     for folder in folders:
         try:
             with os.scandir(os.path.expanduser(folder)) as entries:

@@ -22,7 +22,7 @@ class HalfTyped(NamedTuple):
 
     command: Command
     options: Sequence[tuple[str, str]]
-    """By their first name, each with its value; flags with an empty one."""
+    """The options by their first name, each with its value; flags with an empty one."""
     arguments: Sequence[str]
     awaited: Parameter | None
     """The option whose value comes next."""

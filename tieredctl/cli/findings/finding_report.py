@@ -22,7 +22,7 @@ _FEW_GROUPS = 2
 _MANY_GROUPS = 4
 """From here on only the cause has an example, and what is informational is one line: all fit one screen."""
 _EXAMPLES = 3
-"""Of each code, where there are few; otherwise one."""
+"""How many examples each code has, where there are few codes; otherwise one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Group:
     things: int = 0
     """What the findings are about, which may be several objects each."""
     partitions: set[tuple[str, int]] = field(default_factory=set)
-    """Of those whose findings name one."""
+    """The partitions of those findings that name one."""
 
     @property
     def makes_incomplete(self) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _OF_A_GROUP = 20
 """So many findings of each code stand beside their remedy; the table has all."""
 _NAMED = 3
-"""Of so many it is seen at once what they are about."""
+"""How many findings are named one by one: of so many it is seen at once what they are about."""
 _MEANINGS = {
     ExitCode.CLEAN: "clean",
     ExitCode.FINDINGS: "something needs attention",

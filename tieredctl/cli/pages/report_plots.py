@@ -26,8 +26,8 @@ _SEVERITIES = (Severity.CRITICAL, Severity.ERROR, Severity.WARNING, Severity.INF
 
 
 def coverage_plot(summary: Mapping[str, Any], findings: Sequence[Finding]) -> Plot:
-    """Of a verification: in how many segments something is lost or altered, could not be read, or was not looked at and
-    why."""
+    """The coverage of a verification: in how many segments something is lost or altered, could not be read, or was not
+    looked at and why."""
     from tieredctl.report.plot import CRITICAL, GOOD, SERIES, UNKNOWN, WARNING
     from tieredctl.report.shares import Share, shares
 

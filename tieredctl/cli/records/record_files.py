@@ -30,7 +30,7 @@ class RecordFiles:
     output: RecordOutput
     shown: ShownBytes
     schema: str | None
-    """Which schemas decode Avro."""
+    """The schemas that decode Avro, as one text."""
     where: str
     grep: str | None
     as_of: AsOf | None

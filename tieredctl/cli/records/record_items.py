@@ -23,7 +23,7 @@ ITEM_FIELDS = (
 )
 """The fields of an item, which are the columns of records that are read for it."""
 _CELL = 60
-"""Of a key or a value, how many characters a table shows that is not wide, where no terminal is narrower."""
+"""How many characters of a key or a value a table shows that is not wide, where no terminal is narrower."""
 _OTHER_CELLS = 44
 """What an offset, a time and the gaps take."""
 _NO_TIMESTAMP = -1

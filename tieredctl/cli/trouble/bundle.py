@@ -189,7 +189,7 @@ def _each(value: Any, change: Any) -> Any:
 
 
 def _setting_in(member: Mapping[str, Any]) -> str:
-    """Of `{"name": "sasl.password", "value": "x"}`: the setting whose value this has."""
+    """The setting whose value is in `{"name": "sasl.password", "value": "x"}`."""
     return next((one for one in map(member.get, _NAMES_OF_SETTINGS) if isinstance(one, str)), "")
 
 
@@ -240,7 +240,8 @@ def _topics_named(value: Any) -> Iterator[str]:
 
 
 def _topics_of_folders(text: str) -> Iterator[str]:
-    """Of `prod/orders-ID/0/…`, `orders-0-ID/…` and `data/orders-0`. Rather a name too many than one too few."""
+    """The topics in `prod/orders-ID/0/…`, `orders-0-ID/…` and `data/orders-0`. Rather a name too many than one too
+    few."""
     for folder in _BEFORE_ID.findall(text):
         yield folder
         yield from _BEFORE_NUMBER.findall(folder)
@@ -248,7 +249,7 @@ def _topics_of_folders(text: str) -> Iterator[str]:
 
 
 def _topics_of_records(member: Mapping[str, Any]) -> Iterator[str]:
-    """Of a TopicRecord and a ConfigRecord in a KRaft snapshot or metadata log."""
+    """The topics of a TopicRecord and a ConfigRecord in a KRaft snapshot or metadata log."""
     named = [member.get("name")] if "topicId" in member else []
     named += [member.get("resourceName")] if member.get("resourceType") == _TOPIC_RESOURCE else []
     return (one for one in named if isinstance(one, str) and one)

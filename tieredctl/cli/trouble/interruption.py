@@ -51,7 +51,7 @@ _REST_OF_LINE = b"\r\x1b[K"
 
 
 class _Handler:
-    """Of the signals of one command line."""
+    """Handles the signals of one command line."""
 
     def __init__(self) -> None:
         self.words: Sequence[str] = ()
@@ -66,7 +66,7 @@ class _Handler:
         """Whether an interruption ever came, though it was forgotten since."""
 
     def begin(self, words: Sequence[str]) -> None:
-        """Of a command line."""
+        """Begins the handling of a command line's signals."""
         self.words, self.is_said, self.ended, self.came = words, False, None, False
         self.settle()
 

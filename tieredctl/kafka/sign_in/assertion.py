@@ -15,7 +15,8 @@ from tieredctl.kafka.properties import Properties, unusable
 _PREFIX = "sasl.oauthbearer.assertion."
 _LARGEST_FILE = 1 << 20
 _COORDINATE_BYTES = 32
-"""Of a signature with the curve P-256, as JWTs have it: two numbers of this length (RFC 7518, 3.4)."""
+"""The size of each half of a signature with the curve P-256, as JWTs have it: two numbers of this length (RFC 7518,
+3.4)."""
 
 
 def has_assertion(properties: Properties) -> bool:

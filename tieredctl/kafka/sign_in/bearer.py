@@ -12,7 +12,7 @@ from tieredctl.kafka.sign_in.tokens import Token, TokenSource, claims
 _SEPARATOR = "\x01"
 _ACKNOWLEDGED_ERROR = b"\x01"
 _LAST_SECOND = 253_402_300_799
-"""Of the year 9999, after which Python knows no date."""
+"""The last second of the year 9999, after which Python knows no date."""
 
 
 class BearerSignIn(OwnExchange):

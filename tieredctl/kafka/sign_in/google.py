@@ -21,7 +21,7 @@ _HEADER = {"typ": "JWT", "alg": "GOOG_OAUTH2_TOKEN"}
 
 
 def googles_sign_in() -> BearerSignIn:
-    """By the application's default credentials, which are looked up when the first token is needed."""
+    """A sign-in by the application's default credentials, which are looked up when the first token is needed."""
     hint = "Check the account of the application default credentials, and its role on the cluster."
     return BearerSignIn(TokenSource(_token), {}, hint)
 

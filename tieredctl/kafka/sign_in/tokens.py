@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tieredctl.errors import ErrorCode, TieredctlError
 
 _REFRESH_AFTER = 0.8
-"""Of a token's lifetime: Kafka's sasl.login.refresh.window.factor."""
+"""The share of a token's lifetime after which it is fetched again: Kafka's sasl.login.refresh.window.factor."""
 _SECONDS_OF_A_REFUSAL = 60.0
 """How long a refused secret is not tried again, so that no account is locked by repetition."""
 

@@ -69,7 +69,7 @@ class Manifest:
 
     cluster_id: str
     number: int
-    """Of the set: the first has 1; `WITHOUT_SET` of none."""
+    """The number of the set: the first has 1; `WITHOUT_SET` of none."""
     folder: str
     """Where its files are, below the cluster's folder."""
     created_ms: int
@@ -79,7 +79,7 @@ class Manifest:
     """The number of the set with which the events of the metadata topic begin."""
     metadata_topic_id: str | None
     events: Mapping[int, EventRange]
-    """By metadata partition."""
+    """The ranges of events, by metadata partition."""
     metadata_log_end: int
     """Up to where, exclusive, the cluster's metadata log is in it."""
     unread: Sequence[str]
@@ -88,7 +88,7 @@ class Manifest:
     """Secrets that it does not have in the clear: who needs a new password, which settings need a value."""
     files: Sequence[SetFile]
     encrypted: Sequence[NamedSecret] = ()
-    """Of those that are left out, the ones that `SECRETS_FILE` has."""
+    """Those left out that `SECRETS_FILE` has, encrypted."""
 
     def encode(self) -> bytes:
         """One JSON document, with its own checksum."""
@@ -130,7 +130,7 @@ class Beginning:
     cluster_id: str
     number: int
     sha256: str
-    """Of its manifest."""
+    """The SHA-256 of its manifest."""
 
     def encode(self) -> bytes:
         """One JSON document, with its own checksum."""

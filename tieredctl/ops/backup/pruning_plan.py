@@ -82,7 +82,7 @@ class PlannedSet:
 
     @property
     def size(self) -> int:
-        """Of all its objects, in bytes."""
+        """The size of all its objects, in bytes."""
         return sum(one.size for one in self.objects)
 
     def row(self) -> PlannedSetRow:

@@ -121,7 +121,7 @@ class BackupRun:
 
     sets: ClusterSets[WritableObjectStore]
     folder: Path
-    """For files on their way."""
+    """The folder for files on their way."""
     clock_ms: Callable[[], int]
     full: bool = False
     """Whether the set is to have all events, and need none before it."""
@@ -130,7 +130,7 @@ class BackupRun:
     """To whom secrets are encrypted; without one they are left out."""
     findings: list[Finding] = field(default_factory=list)
     number: int = field(init=False)
-    """Of the new set."""
+    """The number of the new set."""
     before: KnownSet | None = field(default=None, init=False)
     """The newest set; None for the first."""
     _unread: list[str] = field(default_factory=list)

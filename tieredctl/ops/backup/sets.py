@@ -79,7 +79,7 @@ class ClusterSets(Generic[_Store]):
             raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="See `tieredctl backup verify`.")
 
     def numbers(self) -> list[int]:
-        """Of the sets that are there, ascending."""
+        """The numbers of the sets that are there, ascending."""
         return list(self.written_ms())
 
     def written_ms(self) -> dict[int, int]:

@@ -101,7 +101,7 @@ class _Judged(NamedTuple):
                 self.lacking.append(_Right(operation, on))
 
     def judge_topics(self, needed: Iterable[str], allowed: AllowedOperations) -> None:
-        """By all topics that the user may see, and else by a name that nobody uses."""
+        """Judges topics by all that the user may see, and else by a name that nobody uses."""
         operations, seen = [*needed], allowed.topics
         if not operations:
             return

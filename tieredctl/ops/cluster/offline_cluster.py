@@ -52,7 +52,7 @@ class OfflineCluster:
     image: ClusterImage
     """As of the end of what was read."""
     topic_ids: frozenset[str]
-    """Of all topics then."""
+    """The ids of all topics then."""
     committed_ms: int
     """When the last record was written that is certainly committed, by the controller's clock; -1 for none, and where
     that clock was wrong."""
@@ -62,7 +62,7 @@ class OfflineCluster:
     """What the image began with."""
     snapshot_bytes: int
     log_bytes: int
-    """Of the log's records after the snapshot."""
+    """The bytes of the log's records after the snapshot."""
     cluster_id: str | None
     """From the `meta.properties` of the log directory, if there is one."""
     voters: Sequence[int] = ()
@@ -88,7 +88,7 @@ class OfflineCluster:
         return self.image.is_certain and not self.withdrawn_topic_ids
 
     def describe(self) -> Document:
-        """For the `source` of a document."""
+        """The description for the `source` of a document."""
         image = self.image
         return {
             "kind": "kraft-snapshot",

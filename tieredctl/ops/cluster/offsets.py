@@ -52,7 +52,7 @@ class TopicOffsets:
         return [self._row(partition) for partition in self.topic.partitions]
 
     def summary(self) -> Document:
-        """For all partitions; offsets not tiered yet include the active segment."""
+        """The sums of all partitions; offsets not tiered yet include the active segment."""
         rows = self.rows()
         return {
             "partitions": len(rows),

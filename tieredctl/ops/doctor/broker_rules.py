@@ -42,7 +42,7 @@ def broker_findings(settings: BrokerSettings) -> list[Finding]:
 
 
 def _judged(settings: BrokerSettings) -> list[Finding]:
-    """By all rules except those that check whether values are valid."""
+    """The findings by all rules except those that check whether values are valid."""
     if not settings.is_true(names.SYSTEM_ENABLE):
         return [tiering_off(settings)]
     rules = () if settings.is_only_controller else BROKER_RULES

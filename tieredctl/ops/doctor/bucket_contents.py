@@ -54,7 +54,7 @@ class BucketContents:
     objects: int | None = None
     by_class: Mapping[str, Counts] = field(default_factory=dict)
     small: Mapping[str, Counts] = field(default_factory=dict)
-    """Of each class with a smallest paid size, what is smaller."""
+    """What is smaller than the smallest paid size, by class."""
     sample: Sequence[StoredObject] = ()
     versions: Counts | None = None
     """Noncurrent ones."""

@@ -13,7 +13,8 @@ from tieredctl.ops.cluster.broker_settings import BrokerSettings
 def low_quota(
     code: FindingCode, name: str, settings: BrokerSettings, message: str, counts: Mapping[str, int], rate: int
 ) -> Finding:
-    """Of the quota `name`, where `rate` bytes a second are needed: twice as much is proposed. `counts` are evidence."""
+    """The finding about the quota `name`, where `rate` bytes a second are needed: twice as much is proposed. `counts`
+    are evidence."""
     value = str(2 * rate)
     evidence: dict[str, object] = {"name": name, "stated": settings.values.get(name), "value": value}
     evidence |= {**counts, "bytesPerSecond": rate, "quota": settings.number(name)}

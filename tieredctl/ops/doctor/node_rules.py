@@ -109,7 +109,7 @@ def _differences(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def disk_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Of every replica of a tiered partition."""
+    """The findings about every replica of a tiered partition."""
     facts = {one.partition: one for one in cluster.partitions}
     for replica in cluster.replicas or ():
         partition_facts = facts.get(replica.partition)

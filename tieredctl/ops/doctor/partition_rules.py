@@ -31,7 +31,8 @@ _COUNTS_FINISHED_ONLY_SINCE = (3, 8)
 
 
 def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """For every partition of every tiered topic; what is stuck, for every topic that the metadata knows."""
+    """The findings about every partition of every tiered topic; what is stuck, for every topic that the metadata
+    knows."""
     late = stuck_among(cluster.unfinished, cluster.clock)
     yield from (*late.unknown, *late.found)
     yield from cluster.removed

@@ -38,7 +38,7 @@ _CLEANING_TAKES_MS = 600_000
 
 
 def quorum_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Of the quorum as its leader describes it, and of each metadata log that was looked into."""
+    """The findings about the quorum as its leader describes it, and about each metadata log that was looked into."""
     if cluster.quorum is not None:
         yield from _lagging_voters(cluster, cluster.quorum)
         yield from _lagging_observers(cluster, cluster.quorum)

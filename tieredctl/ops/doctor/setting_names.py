@@ -170,7 +170,8 @@ def _manager(settings: BrokerSettings) -> ManagerSettings | None:
 
 
 def _meant_by_plugin(name: str, settings: BrokerSettings) -> str | None:
-    """Of a storage manager whose own settings and whose backend's lie under different prefixes."""
+    """The name that was meant, of a storage manager whose own settings and whose backend's lie under different
+    prefixes."""
     manager = _manager(settings)
     if manager is None:
         return None

@@ -36,7 +36,7 @@ class TopicFigures:
     name: str
     segments: int = 0
     bytes: int = 0
-    """Of those whose sizes are known."""
+    """The bytes of those whose sizes are known."""
     segments_of_unknown_size: int = 0
     first_event_ms: int | None = None
     copies: int = 0
@@ -128,7 +128,7 @@ def cost_estimate(
 
 
 def topic_figures(metadata: ReplayedMetadata, layout: Layout, now_ms: int) -> dict[str, TopicFigures]:
-    """Of each topic id in some metadata, which is described; those of partitions apart can be added."""
+    """The figures of each topic id in some metadata, which is described; those of partitions apart can be added."""
     topics = dict[str, TopicFigures]()
     starts = metadata.events.buckets.starts()
     owners, times = starts.partitions.tolist(), metadata.events.contents.starts.said.event_timestamps.values

@@ -41,7 +41,7 @@ class LocalEstimate:
     """Whether the metadata has the sizes of all its segments: otherwise the active one was given what others have."""
 
     def size(self, segments: Iterable[DueSegment]) -> SizeSum:
-        """Of some of those due, together."""
+        """The size of some of those due, together."""
         sizes = [one.segment.size for one in segments]
         return SizeSum(sum(sizes), self.is_exact or not sizes)
 

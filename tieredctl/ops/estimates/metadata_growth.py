@@ -66,15 +66,15 @@ class MetadataEstimate:
 
 
 def stated_metadata(segments: int) -> MetadataEstimate:
-    """For a number of segments, each with one leader epoch and the start and end of its copy."""
+    """The metadata of a number of segments, each with one leader epoch and the start and end of its copy."""
     events = segments * _EVENTS_A_SEGMENT
     row = _row(None, None, CacheSize(segments, segments), events)
     return MetadataEstimate([row], _constants() | {"events": events})
 
 
 def read_metadata(stream: EventStream, cluster: Cluster | None) -> MetadataEstimate:
-    """For what a source holds; by broker where there is a cluster to ask who has which partition. Raises TieredctlError
-    as these do."""
+    """The metadata that a source holds; by broker where there is a cluster to ask who has which partition. Raises
+    TieredctlError as these do."""
     counted = statistics(stream, is_described=True)
     events = {document["metadataPartition"]: document["events"] for document in counted.partitions}
     by_partition: dict[TopicIdPartition, CacheSize] = defaultdict(CacheSize)
@@ -96,7 +96,7 @@ def read_metadata(stream: EventStream, cluster: Cluster | None) -> MetadataEstim
 def _partitions_of_brokers(
     cluster: Cluster, partitions: Iterable[TopicIdPartition]
 ) -> Mapping[int, list[TopicIdPartition]]:
-    """For each broker the partitions that it leads or follows, of topics that still exist."""
+    """The partitions that each broker leads or follows, of topics that still exist."""
     of_brokers: dict[int, list[TopicIdPartition]] = defaultdict(list)
     by_topic: dict[str, list[TopicIdPartition]] = defaultdict(list)
     for partition in partitions:

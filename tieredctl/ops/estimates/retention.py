@@ -81,7 +81,7 @@ class RetentionEstimate:
         return [row for partition in self.partitions for row in partition.rows(self.topic.topic)]
 
     def summary(self) -> Document:
-        """For all partitions, and where each log would begin."""
+        """The sums of all partitions, and where each log would begin."""
         document: Document = {
             "retentionMs": self.retention.ms,
             "retentionBytes": self.retention.bytes,
@@ -102,17 +102,17 @@ class RetentionEstimate:
 
     @property
     def size(self) -> SizeSum:
-        """Of the logs of the remote segments."""
+        """The size of the logs of the remote segments."""
         return SizeSum.of(one.metadata.known_size for partition in self.partitions for one in partition.expired)
 
     @property
     def local_size(self) -> SizeSum:
-        """Of the local segments."""
+        """The size of the local segments."""
         return total_size(one.size(one.due.now) for partition in self.partitions for one in partition.local)
 
     @property
     def local_size_once_tiered(self) -> SizeSum:
-        """Of those that wait for their copies."""
+        """The size of those that wait for their copies."""
         return total_size(one.size(one.due.once_tiered) for partition in self.partitions for one in partition.local)
 
 

@@ -43,7 +43,7 @@ class LiveExplanation:
     log: LeaderLog
     consumer: ConsumerFetch
     follower: FollowerFetch
-    """For a follower whose log ends at the explained offset."""
+    """The fetch of a follower whose log ends at the explained offset."""
     empty_follower: FollowerFetch
     empty_follower_from_last_tiered_offset: FollowerFetch | None
     """With follower.fetch.last.tiered.offset.enable; None where that changes nothing: the topic is not tiered, or the
@@ -57,7 +57,7 @@ class Explanation:
     partition: TopicIdPartition
     offset: int
     timestamp_ms: int | None
-    """Of the record, where the offset was looked up by time."""
+    """The time of the record, where the offset was looked up by time."""
     leader_epoch: int | None
     segment: KnownSegment | None
     """The remote segment that look-ups reach."""

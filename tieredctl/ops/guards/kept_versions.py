@@ -71,7 +71,7 @@ class WhatStays:
         return self.deleted is None and self.objects > 0 and self.retention.versioning is not Versioning.OFF
 
     def document(self) -> Document:
-        """For a summary."""
+        """The document for a summary."""
         versioning = self.retention.versioning
         stays = self.bytes if versioning is Versioning.ENABLED and self.may_stay else None if self.may_stay else 0
         return {

@@ -129,7 +129,7 @@ class Sealer:
             self._signature.update(data)
 
     def seal(self) -> Seal:
-        """Of everything consumed so far."""
+        """The seal of everything consumed so far."""
         return Seal(self._digest.hexdigest(), None if self._signature is None else self._signature.hexdigest())
 
 

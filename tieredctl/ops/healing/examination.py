@@ -63,7 +63,7 @@ class Examined:
     missing beside it is known."""
 
     def condition(self, part: Part) -> Condition:
-        """Of one object."""
+        """The condition of one object."""
         if part not in self.damage:
             return Condition.SOUND
         return Condition.DAMAGED if part in self.stored else Condition.MISSING

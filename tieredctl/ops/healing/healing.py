@@ -96,7 +96,7 @@ class Healing:
     store: WritableObjectStore
     fresh: FreshSegments
     index_interval_bytes: Callable[[str], int]
-    """Of a topic."""
+    """Gives a topic's `index.interval.bytes`."""
     key: bytes | None = None
     """Seals the notes of which bytes the copies hold."""
     accept: Callable[[HealingPlan], None] | None = None

@@ -135,7 +135,7 @@ class VerifiedSegments(NamedTuple):
 
     segment_ids: frozenset[str]
     cluster_id: str | None
-    """Of the metadata that it was verified by."""
+    """The cluster of the metadata that it was verified by."""
     is_complete: bool
     """Whether that verify looked everywhere; not where the file does not say so."""
 
@@ -158,7 +158,7 @@ def read_verified_segments(path: Path, codes: Collection[str] = _MENDED) -> Veri
 
 
 def _segment_id(item: dict[str, Any], codes: Collection[str]) -> str | None:
-    """Of a finding about a part that may be made again; an id that is none is a fault of the file."""
+    """The segment of a finding about a part that may be made again; an id that is none is a fault of the file."""
     segment_id = item["evidence"].get("segmentId") if item["code"] in codes else None
     if segment_id is not None and not (isinstance(segment_id, str) and is_uuid(segment_id)):
         raise ValueError(segment_id)

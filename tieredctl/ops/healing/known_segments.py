@@ -87,7 +87,7 @@ class SegmentsOnce:
         return KnownSegmentOfPartition(segment.metadata, self._caches[partition])
 
     def _row_of(self, segment_id: str) -> Ints:
-        """Of the segment, as an array; without any where there is none."""
+        """The row of the segment, as an array; without any where there is none."""
         if self._rows is None:
             rows = self._state.order
             places, lookup = first_of_each(self._state.rows.segment_ids.at(rows))

@@ -38,7 +38,7 @@ class FreshSegments:
     """Reads it once more, up to its current end offsets."""
     clock_ms: Callable[[], int]
     cluster_id: str | None = None
-    """Of the metadata that was read last."""
+    """The cluster of the metadata that was read last."""
     _known: SegmentsOnce | None = None
     _read_ms: int = 0
 

@@ -20,7 +20,7 @@ class PlannedSegment(Protocol):
 
     @property
     def metadata(self) -> RemoteLogSegmentMetadata:
-        """Of then."""
+        """The segment's metadata as of then."""
         ...
 
 

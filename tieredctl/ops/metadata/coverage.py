@@ -109,7 +109,7 @@ class MetadataPlaces:
                 self.divided = gcd(self.divided, hashed - metadata_partition)
 
     def coverage(self, here: Sequence[int], stated: int | None) -> MetadataCoverage:
-        """Of a source that has these metadata partitions, and may know how many there are."""
+        """The coverage of a source that has these metadata partitions, and may know how many there are."""
         fewest = max(here, default=-1) + 1
         if stated is not None and fewest <= stated <= _MOST_PARTITIONS:
             return MetadataCoverage(here, (stated,))

@@ -21,7 +21,7 @@ class Selection:
     topics: tuple[str, ...] = ()
     topic_ids: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
-    """Of partitions."""
+    """The numbers of partitions."""
     segment_ids: tuple[str, ...] = ()
 
     @classmethod

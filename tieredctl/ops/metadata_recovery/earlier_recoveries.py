@@ -31,7 +31,7 @@ class PromisedSegment:
 
     metadata: RemoteLogSegmentMetadata
     keys: Sequence[str]
-    """Of all objects that it may have."""
+    """The keys of all objects that it may have."""
     lacks: Sequence[Part]
     """The promised objects that are not there."""
     is_gone: bool

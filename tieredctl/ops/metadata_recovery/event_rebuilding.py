@@ -122,7 +122,7 @@ class _ReadLog(NamedTuple):
     """Inclusive."""
     max_timestamp_ms: int
     epochs: Sequence[EpochRun]
-    """Of its batches."""
+    """The leader epochs of its batches."""
     may_abort: bool
     """Whether there is an ABORT marker of a transaction that has data, or may have some before the segment."""
 
@@ -231,14 +231,14 @@ class _Shown(NamedTuple):
     """What a broker's event shows."""
 
     number: int
-    """Of its record."""
+    """The number of its record."""
     form: RecordForm
     custom_metadata: bytes | None = None
     tells_txn: bool = False
 
 
 def _shown(chunk: EventChunk) -> Iterator[_Shown]:
-    """Of each kind and form, the events that show most; in no order."""
+    """The events that show most, of each kind and form; in no order."""
     for group in chunk.groups:
         yield from _shown_by_group(chunk.data, group)
     for number, record in chunk.records:
@@ -281,7 +281,7 @@ class StoredSegment:
 
     @property
     def stored_bytes(self) -> int:
-        """Of all its objects."""
+        """The bytes of all its objects, as stored."""
         return sum(stored.size for stored in self.objects.values())
 
     def missing(self, layout: Layout) -> list[Part]:
@@ -299,7 +299,7 @@ class StoreListing:
     objects: int = 0
     """Objects that were listed."""
     unexplained: int = 0
-    """Whose keys the layout does not know."""
+    """How many objects have keys that the layout does not know."""
     others: set[TopicIdPartition] = field(default_factory=set)
     """Partitions that are not selected."""
 

@@ -52,7 +52,7 @@ class KnownMetadata:
     """How the cluster's brokers write, as far as the remaining events show it."""
     _replay: FollowedReplay = field(init=False)
     _deleted: UuidSet | None = None
-    """Of all events up to the last `refresh`; None until it is asked for."""
+    """The deleted segments by all events up to the last `refresh`; None until it is asked for."""
 
     def __post_init__(self) -> None:
         self._replay = FollowedReplay(self.metadata, note=self._note)
@@ -132,7 +132,7 @@ class KnownMetadata:
         return self._replay.known.deleted_offsets(partition)
 
     def begun_at_most(self, partition: TopicIdPartition, segment_ids: Sequence[str]) -> set[str]:
-        """Of which segments the metadata has at most the start of their copy."""
+        """The segments of which the metadata has at most the start of their copy."""
         if self.is_removed(partition):
             return set()
         metadata = self._replay.known

@@ -113,7 +113,7 @@ class Recovery:
     objects: int
     """Objects that were listed."""
     unexplained: int
-    """Whose keys the layout does not know."""
+    """How many objects have keys that the layout does not know."""
     findings: Sequence[Finding] = field(default=())
     """About the metadata as it is."""
 
@@ -150,7 +150,7 @@ class Recovery:
         return replace(self, partitions=confirmed_now)
 
     def all_findings(self) -> list[Finding]:
-        """Of the metadata, then of each partition."""
+        """The findings about the metadata, then about each partition."""
         return [*self.findings, *(finding for one in self.partitions for finding in one.findings)]
 
     def summary(self) -> Document:

@@ -186,7 +186,7 @@ class WantedLogStarts(NamedTuple):
     cluster_id: str
     starts: Sequence[WantedLogStart]
     unknown: Sequence[TopicIdPartition]
-    """Whose log start moved, and of which the plan does not know how to put it back."""
+    """The partitions whose log start moved, and for which the plan does not know how to put it back."""
 
 
 def read_wanted_log_starts(path: Path) -> WantedLogStarts:

@@ -134,7 +134,7 @@ def _not_tiered(facts: PartitionFacts, tiered_end: int | None, sees_records: boo
 def troubled_partitions(
     metadata: ReplayedMetadata | None, cluster: ClusterSnapshot | None, clock: Clock, topics: Collection[str]
 ) -> Sequence[PartitionFigures]:
-    """Of these topics the partitions whose copies fail or are stuck, or that are late: the worst of each, by topic and
+    """The partitions of these topics whose copies fail or are stuck, or that are late: the worst of each, by topic and
     partition. A topic that was recreated is one by its name. `metadata` is None where it is not known whole."""
     failing = {} if metadata is None else {one.partition: one.tries for one in failing_copies(metadata, clock.now_ms)}
     stuck = {} if metadata is None else _stuck_copies(metadata, clock)

@@ -26,7 +26,7 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class TopicFigures:
-    """Of one topic by its name, or of several together. None is unknown."""
+    """The figures of one topic by its name, or of several together. None is unknown."""
 
     topic: str
     is_in_cluster: bool = False
@@ -59,7 +59,8 @@ class TopicFigures:
 def topic_figures(
     metadata: ReplayedMetadata | None, cluster: ClusterSnapshot | None, clock: Clock
 ) -> list[TopicFigures]:
-    """Of every topic that the metadata or the cluster has, by name. `metadata` is None where it is not known whole."""
+    """The figures of every topic that the metadata or the cluster has, by name. `metadata` is None where it is not
+    known whole."""
     by_topic: dict[str, TopicFigures] = {}
     if metadata is not None:
         by_topic = {one.topic: one for one in _of_metadata(metadata, clock)}
@@ -91,7 +92,7 @@ def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigu
         return np.flatnonzero(np.isin(metadata.rows.states, states))
 
     def late(state: RemoteLogSegmentState) -> tuple[list[int], list[int], set[int]]:
-        """By topic how many, and since when; and the topics of which that is unknown."""
+        """How many are late, and since when, by topic; and the topics of which that is unknown."""
         rows = rows_in(state)
         times = metadata.entered_ms(rows)
         unknown = topics[rows[times > clock.now_ms + MOST_AHEAD_MS]]

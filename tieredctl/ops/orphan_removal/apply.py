@@ -143,7 +143,7 @@ class Removal:
         return (one.key for one in self._last.values() if one.step in (ReceiptStep.REMOVED, ReceiptStep.GONE))
 
     def _delete_versions(self) -> DeletedVersions:
-        """Of everything that was removed and not put back."""
+        """Deletes the versions of everything that was removed and not put back."""
         self.lease.renew()
         return delete_versions(self.store, [one.key for one in self._last.values() if one.step is ReceiptStep.REMOVED])
 
@@ -216,7 +216,7 @@ class Removal:
         note_original_times(self.store, self.key, times_of_copies(plan_id), times)
 
     def _evidence(self) -> Evidence:
-        """Of what this and earlier runs removed, as it is on record now."""
+        """The evidence of what this and earlier runs removed, as it is on record now."""
         return Evidence(self.store, self.key, self.plan.header.plan_id, self.receipts.are_beside_copies)
 
     def _prepared(self, batch: Sequence[PlannedObject]) -> list[Prepared]:

@@ -108,7 +108,8 @@ def demand_share(planned: int, whole: int, max_percent: float, subject: str) -> 
 
 
 def demand_percent(planned: int, whole: int, max_percent: float, sentence: str) -> None:
-    """The same, of what is `said` of them; the hint has the share that would be enough."""
+    """Raises as `demand_share` does, with a `sentence` about the objects; the hint has the share that would be
+    enough."""
     if is_too_large(planned, whole, max_percent):
         hint = f"Look at them first; if all of them should go, give --max-percent {enough_percent(planned, whole)}."
         raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, f"{sentence}: more than {max_percent:g} %.", hint=hint)
@@ -170,10 +171,10 @@ class PlanOptions:
     plan_id: str
     mode: RemovalMode = RemovalMode.QUARANTINE
     cluster_id: str | None = None
-    """For metadata that does not say it, or to make sure."""
+    """The cluster's id, for metadata that does not say it, or to make sure."""
     valid_for_ms: int = 24 * 3_600_000
     max_percent: float = 10.0
-    """Of the store's objects; a plan of more is there to be looked at, and is not applied."""
+    """The share of the store's objects; a plan of more is there to be looked at, and is not applied."""
     max_missing: int = 0
     """How many objects that are promised may be missing from the store; more is refused."""
     max_objects: int | None = None

@@ -60,7 +60,7 @@ class Owners(Protocol):
         ...
 
     def statuses(self, objects: Iterable[StoredObject]) -> Sequence[ObjectStatus]:
-        """Of each object."""
+        """The status of each object."""
         ...
 
     def knows(self, objects: Sequence[StoredObject]) -> bool:

@@ -81,7 +81,7 @@ class Preparation:
     plan_id: str
     mode: RemovalMode
     noted: Evidence
-    """Of what earlier runs of the plan removed."""
+    """The evidence of what earlier runs of the plan removed."""
 
     def prepare(self, looked_at: Prepared, before: Receipt | None) -> Prepared:
         """Prepares one object that was looked at; `before` is an earlier run's receipt for it. Raises as `look`."""

@@ -95,7 +95,7 @@ class PurgeCheck:
     clock_ms: Callable[[], int]
     """The host's."""
     max_percent: float = field(default=100.0, kw_only=True)
-    """Of all objects in the store, the quarantine included: more is refused."""
+    """The share of all objects in the store, the quarantine included: more is refused."""
     not_after_ms: int = field(default=sys.maxsize, kw_only=True)
     """What came into quarantine later stays, however old: nobody was shown it."""
     is_meant: Callable[[StoredObject, Quarantined], bool] = field(default=lambda *_: True, kw_only=True)

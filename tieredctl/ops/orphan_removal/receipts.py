@@ -212,7 +212,7 @@ class StoredReceipts:
 
 
 def stored_header(store: ObjectStore, plan_id: str) -> ReceiptsHeader:
-    """Of the receipts that a plan left in a store. Raises TieredctlError `path-missing` if there are none,
+    """The header of the receipts that a plan left in a store. Raises TieredctlError `path-missing` if there are none,
     `receipts-damaged` if they cannot be read."""
     first = next(store.list(receipts_folder(plan_id)), None)
     if first is None:

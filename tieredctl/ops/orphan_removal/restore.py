@@ -39,7 +39,7 @@ class RestoreOutcome(Outcome):
     damaged: list[str] = field(default_factory=list)
     """The receipts that cannot be read: what they covered is known only by its copies."""
     failures: list[Receipt] = field(default_factory=list)
-    """Of a rehearsal: what would fail, as it would be recorded."""
+    """The failures of a rehearsal: what would fail, as it would be recorded."""
     unverified: int = 0
     """Objects that were put back although nothing tells whether these are the bytes that were removed."""
 
@@ -67,7 +67,7 @@ class Restore:
     accept_unverified: bool = False
     """Whether to put back copies of which nothing tells whether they hold what was removed."""
     _times: OriginalTimes = NO_ORIGINAL_TIMES
-    """Of the copies."""
+    """The original times of the copies."""
 
     def run(self) -> RestoreOutcome:
         """Puts back what is not back yet. Raises TieredctlError if nothing may be changed."""

@@ -112,7 +112,7 @@ class BucketInventory:
             self._found(file)
 
     def describe(self) -> Document:
-        """For the `source` of a JSON document."""
+        """The description for the `source` of a JSON document."""
         return {"manifest": self.manifest_key, "store": self.store.url, "taken": iso_8601(self.manifest.taken_ms)}
 
     def _found(self, file: InventoryFile) -> StoredObject:

@@ -110,7 +110,8 @@ def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
 
 
 def verdict_of_younger(modified_ms: int, floor_ms: int) -> tuple[ObjectStatus, InProgressReason | None]:
-    """Of what looked orphaned and was modified since it was listed, at a time; above the floor it is too young."""
+    """The verdict on what looked orphaned and was modified since it was listed, at a time; above the floor it is too
+    young."""
     if modified_ms > floor_ms:
         return ObjectStatus.IN_PROGRESS, InProgressReason.YOUNGER_THAN_MIN_AGE
     return ObjectStatus.UNKNOWN, None
@@ -149,8 +150,8 @@ class Judge:
     live_topics: LiveTopics
     certainty: Certainty
     original_times: OriginalTimes = NO_ORIGINAL_TIMES
-    """Of what was put back. Whether metadata may not have come to an object yet, the store's time alone tells: who put
-    it back may have known of events that were not read."""
+    """The original times of what was put back. Whether metadata may not have come to an object yet, the store's time
+    alone tells: who put it back may have known of events that were not read."""
     has_times: bool = True
     """Whether times are those of the objects: without them, each may be older than the metadata."""
 

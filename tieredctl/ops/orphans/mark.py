@@ -59,7 +59,7 @@ class Mark:
             yield from found_now(store, some)
 
     def describe(self) -> Document:
-        """For the `source` of a JSON document."""
+        """The description for the `source` of a JSON document."""
         return {"folder": self.folder.url, "marked": iso_8601(self.marked_ms), "candidates": self.candidates}
 
     def _keys(self) -> Iterator[str]:

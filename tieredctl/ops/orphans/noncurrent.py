@@ -17,7 +17,7 @@ from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import KeptVersion, ObjectStore, Versioning
 
 MOST_ENTRIES = 100_000
-"""Of the listing of versions, which has current ones too."""
+"""The most entries of the listing of versions, which has current ones too."""
 _NOT_TOLD = (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE)
 
 
@@ -36,7 +36,7 @@ class Noncurrent:
     """Whether the listing of versions was only looked at up to a bound: then it is at least so much."""
 
     def document(self) -> Document:
-        """For a summary."""
+        """The document for a summary."""
         cost = {}
         if self.price is not None and self.bytes is not None:
             cost = {"monthlyCost": self.price.monthly_cost_of(self.class_bytes)}

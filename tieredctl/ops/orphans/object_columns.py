@@ -168,7 +168,7 @@ class MetadataBegins:
 
     @classmethod
     def of(cls, coverage: MetadataCoverage, first_records_ms: Mapping[int, int]) -> MetadataBegins:
-        """Of what was read to its end."""
+        """The columns of what was read to its end."""
         count = coverage.counts[0] if coverage.counts else max(coverage.here, default=0) + 1
         return cls(count, first_records_ms)
 

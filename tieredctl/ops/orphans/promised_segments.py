@@ -111,7 +111,7 @@ class PromisedSegments:
         return number not in self.segments.partition_deletes and is_live is not False
 
     def _keys(self, row: int) -> Sequence[str]:
-        """Of the promised objects of a segment that are not listed, as its name alone gives them."""
+        """The keys of a segment's promised objects that are not listed, as its name alone gives them."""
         segments, listed = self.segments, int(self._listed[row])
         partition = segments.partitions[int(segments.owners[row])]
         (segment_id,) = segments.segment_ids.at(np.array([row])).texts()

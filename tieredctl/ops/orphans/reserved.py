@@ -25,7 +25,7 @@ class UnreservedObjects:
     bytes_passed_over: int = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """By LISTING_SCHEMA."""
+        """The batches by LISTING_SCHEMA."""
         for batch in self.listing.batches():
             reserved = are_reserved(batch.column("key"))
             if not reserved.true_count:
@@ -36,7 +36,7 @@ class UnreservedObjects:
             yield batch.filter(pc.invert(reserved))
 
     def summary(self) -> Document:
-        """Of what was passed over."""
+        """The sums of what was passed over."""
         return {"objects": self.passed_over, "bytes": self.bytes_passed_over}
 
 

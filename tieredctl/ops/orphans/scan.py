@@ -249,7 +249,7 @@ class Scan:
         return Judge(states, options.now_ms, options.min_age_ms, live, Certainty.of(stream), times, options.has_times)
 
     def _original_times(self) -> OriginalTimes:
-        """Of what was put back, and may therefore look young."""
+        """The original times of what was put back, and may therefore look young."""
         if self.store is None:
             return NO_ORIGINAL_TIMES
         since_ms = self.options.now_ms - self.options.min_age_ms
@@ -355,7 +355,7 @@ class MovedSegments:
     _now: SegmentStates | None = None
 
     def have_moved(self, then: SegmentStates, rows: Ints) -> Flags:
-        """Of rows of `then`, whether their segments are in another state by now. Raises TieredctlError as reading the
+        """Whether the segments of rows of `then` are in another state by now. Raises TieredctlError as reading the
         metadata does."""
         may_go_on = np.isin(then.states[rows], _GO_ON)
         moved = np.zeros(len(rows), np.bool_)

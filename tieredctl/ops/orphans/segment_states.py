@@ -45,7 +45,7 @@ class SegmentStates:
     start_offsets: Ints
     metadata_partitions: Ints
     metadata_offsets: Ints
-    """Of the last event that the state machine allowed."""
+    """The offset of the last event that the state machine allowed."""
     superseded: Flags
     """Whether the copy began, by its events never ended, and is needed no more: another of the same partition that
     overlaps it began later, and finished copies hold all of its offsets."""
@@ -190,7 +190,7 @@ class Copies(NamedTuple):
 
 
 def superseded_copies(copies: Copies, all_copies: Copies) -> Flags:
-    """For each event that began a copy, whether another of its partition that overlaps it began later.
+    """Whether another copy of the partition that overlaps it began later, for each event that began a copy.
 
     `all_copies` are all such events of those partitions. A leader tries again what it could not copy before it goes
     on, so that the other copy is nearly always among the next that began.
@@ -213,7 +213,7 @@ def superseded_copies(copies: Copies, all_copies: Copies) -> Flags:
 
 
 def _later(copies: Copies, others: Copies) -> tuple[Ints, Ints]:
-    """For each copy, which of the others began later in its partition: from where on, and up to where."""
+    """The copies that began later in the partition of each: from where on, and up to where."""
     edges = np.searchsorted(others.partitions, np.arange(int(others.partitions.max(initial=-1)) + 2))
     # Ranks instead of offsets, so that both fit into one number that rises.
     offsets = np.unique(others.metadata_offsets)
@@ -241,7 +241,7 @@ class CopiedStretches:
 
     @classmethod
     def of(cls, owners: Ints, starts: Ints, ends: Ints) -> CopiedStretches:
-        """Of finished copies, a row each, in no order."""
+        """The stretches of finished copies, a row each, in no order."""
         order = np.lexsort((starts, owners))
         owners, starts, ends = owners[order], starts[order], ends[order]
         highest = _highest_so_far(owners, ends)
@@ -287,7 +287,7 @@ class CopiedOffsets:
 
     @classmethod
     def of(cls, partitions: int, stretches: CopiedStretches, owners: Ints, begun_ms: Ints) -> CopiedOffsets:
-        """By the stretches of so many partitions, and when each of the finished copies in them began."""
+        """The offsets by the stretches of so many partitions, and when each of the finished copies in them began."""
         copied = cls.none(partitions)
         # Of the rows of one partition, the last stays.
         copied.firsts[stretches.owners] = stretches.firsts

@@ -124,7 +124,7 @@ class ScanTotals:
         return totals
 
     def _cost(self, groups: Iterable[Group]) -> float | None:
-        """For a month; None where no price is known."""
+        """The cost of a month; None where no price is known."""
         class_bytes = Counter[str]()
         for group in groups:
             class_bytes[group.storage_class] += self.groups[group].bytes

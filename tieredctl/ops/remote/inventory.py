@@ -66,7 +66,7 @@ class Inventory:
     storage_classes: dict[str, Totals] = field(default_factory=dict)
     """The same by storage class, for a store that reports it."""
     partitions: set[TopicIdPartition] = field(default_factory=set)
-    """Whose the objects are among which some are selected."""
+    """The partitions that own the objects among which some are selected."""
     segment_ids: set[str] = field(default_factory=set)
     """The selected segments that have objects, where segments are named."""
 

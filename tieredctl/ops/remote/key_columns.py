@@ -46,12 +46,12 @@ class KeyColumns:
 
     @property
     def start_offsets(self) -> Ints:
-        """Of each key."""
+        """The start offset of each key."""
         return self.named_offsets[self.names]
 
     @property
     def segment_ids(self) -> NDArray[np.uint8]:
-        """Of each key: 22 characters a row."""
+        """The segment id of each key: 22 characters a row."""
         return self.named_segments.characters()[self.names]
 
     def of(self, row: int) -> ExplainedKey | None:

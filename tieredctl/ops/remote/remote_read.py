@@ -193,7 +193,7 @@ class PartCheck:
     segment: SegmentIdentity
     part: Part
     keys: Mapping[Part, str]
-    """Of the segment's objects."""
+    """The keys of the segment's objects."""
     findings: list[Finding] = field(default_factory=list)
 
     def watch(self, pieces: Iterable[bytes], size: int) -> None:
@@ -268,7 +268,7 @@ class _Damages:
     count: int = 0
     bytes: int = 0
     reason: str = ""
-    """Of the first."""
+    """The reason of the first."""
     examples: list[int] = field(default_factory=list)
     """The starts of the first few."""
 

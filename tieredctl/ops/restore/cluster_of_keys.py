@@ -25,7 +25,7 @@ _VERSIONS: Mapping[int, int] = {KraftRecordType.REGISTER_BROKER: 3, KraftRecordT
 """In which versions a cluster of that metadata.version writes its records; others have 0."""
 _REPLICAS = 3
 MOST_PARTITIONS = 100_000
-"""Of a topic: a stray key with a larger number would have as many made."""
+"""The most partitions of a topic: a stray key with a larger number would have as many made."""
 _KEEP_EVENTS = {"cleanup.policy": "delete", "retention.ms": "-1"}
 KEEP_ALL = {
     "remote.storage.enable": "true",

@@ -93,7 +93,7 @@ class _KnownDirectories:
 
     node_id: int
     ids: Sequence[str]
-    """Of its log directories; where one of them has to have the cluster's metadata, it is the first."""
+    """The ids of its log directories; where one of them has to have the cluster's metadata, it is the first."""
     voter: str | None
     """The directory by which voters in the metadata log know it."""
     is_registered: bool

@@ -49,13 +49,13 @@ class RestorePlan:
     """As the new nodes begin with it."""
     logs: Mapping[TopicIdPartition, RestoredLog]
     committed: Sequence[CommittedOffset]
-    """Of groups, cut to where logs go on."""
+    """The committed offsets of groups, cut to where logs go on."""
     recovery: Recovery | None
-    """Of the store's segments; None where the set knows none."""
+    """The recovery of the store's segments; None where the set knows none."""
     accepts_unknown: bool = True
     """Whether what no backup set says may be unknown; where there is a set, nothing is to be accepted."""
     secrets: Sequence[NamedSecret] | None = None
-    """Of the set's encrypted ones, those that come back; None where they stay closed."""
+    """The set's encrypted secrets that come back; None where they stay closed."""
 
     def source(self) -> Document:
         """What it is about."""

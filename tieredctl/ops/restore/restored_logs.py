@@ -56,7 +56,8 @@ class LogEnds(NamedTuple):
 
     @classmethod
     def known(cls, listed: LogEnds | None, promised: Sequence[RemoteLogSegmentMetadata]) -> LogEnds | None:
-        """By what the cluster said, and by the segments that the set's events promise; None by neither."""
+        """Where a log is known to begin and end, by what the cluster said, and by the segments that the set's events
+        promise; None by neither."""
         if not promised:
             return listed
         end = max(one.end_offset for one in promised) + 1
@@ -104,7 +105,7 @@ class RestoredLog:
     segments: int = 0
     """In remote storage, of the leaders' lineage."""
     recovered: int = 0
-    """Of these, the ones that the set does not know: they were copied later."""
+    """How many of these the set does not know: they were copied later."""
     bytes: int = 0
     lost: Sequence[tuple[int, int]] = ()
     promised: int = 0

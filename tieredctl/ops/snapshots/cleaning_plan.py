@@ -50,7 +50,7 @@ class NodeFiles:
     """By base offset: the log, then its indexes and its producer snapshot."""
     files_of_snapshots: Mapping[SnapshotId, SeenFile]
     left_over: Sequence[SeenFile]
-    """Of writes and deletions that never ended, such as an index whose log is gone."""
+    """The files of writes and deletions that never ended, such as an index whose log is gone."""
 
 
 @dataclass(frozen=True, slots=True)

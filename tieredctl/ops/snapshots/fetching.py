@@ -24,8 +24,8 @@ LARGEST_CHUNK_BYTES = 64 << 20
 _LEADERS_AT_MOST = 5
 _COPIED_AT_ONCE = 1 << 22
 _COMPARED_BYTES = 1 << 16
-"""Of both ends of what an earlier run left. The first batch alone, with the time at which the snapshot was begun and
-its CRC, differs between any two snapshots; it has less than 200 bytes."""
+"""How much is compared of both ends of what an earlier run left. The first batch alone, with the time at which the
+snapshot was begun and its CRC, differs between any two snapshots; it has less than 200 bytes."""
 
 Told = Callable[[int, int], None]
 """Hears how many bytes there are, of how many."""

@@ -34,7 +34,7 @@ class RecordFile:
     path: Path
     is_snapshot: bool
     base_offset: int | None = None
-    """Of a segment, by its name."""
+    """The base offset of a segment, by its name."""
 
     def records(self) -> Iterator[KraftLogRecord | DecodeError]:
         """The records in order, and what is damaged or out of order. Raises TieredctlError where the file cannot be

@@ -183,7 +183,7 @@ class CheckedSnapshot:
     id: SnapshotId | None
     """By its name; None where that says none."""
     epochs: frozenset[int]
-    """Of its batches."""
+    """The epochs of its batches."""
     last_contained_ms: int | None
     """When the last record that it contains was written, by its header."""
     is_sound: bool

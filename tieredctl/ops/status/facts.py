@@ -80,7 +80,7 @@ class ClusterFacts:
     segments: RemoteSegments | None = None
     """By topic, and over time; None where that is unknown."""
     timelines: FoundTimelines = NOTHING_DRAWN
-    """Of the partitions that findings are about, where they are to be drawn."""
+    """The timelines of the partitions that findings are about, where they are to be drawn."""
     may_be_more: bool = False
     """Whether more metadata than was read may exist: what is counted is the least there is."""
 
@@ -102,7 +102,7 @@ read there."""
 
 
 def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings: Sequence[Finding]) -> ClusterFacts:
-    """Of a live cluster, as `doctor` gathered it."""
+    """The facts of a live cluster, as `doctor` gathered it."""
     from tieredctl.ops.cluster.live_topics import HIDDEN
 
     unseen = {finding.subject for finding in cluster.not_looked_at}
@@ -165,7 +165,7 @@ def facts_of_metadata(
     replicas: Sequence[LocalReplica],
     unfinished: Sequence[KnownSegment] | None = None,
 ) -> ClusterFacts:
-    """Of metadata alone. What leaders know is unknown; sums too where some of the metadata is surely missing
+    """The facts of metadata alone. What leaders know is unknown; sums too where some of the metadata is surely missing
     (`is_broken`). `unfinished` are the copies and deletions that may be stuck; None for all that have not ended."""
     stored = metadata.in_states(STORED_STATES)
     numbers = np.flatnonzero(np.bincount(metadata.rows.partitions[stored])).tolist()
@@ -225,8 +225,9 @@ class TopicBytes:
 
 @dataclass(frozen=True, slots=True)
 class Uploads:
-    """Of each segment that is in remote storage now: when its copy was finished, since the epoch, and how long after
-    its newest record that was. Producers may set records' times; a segment whose records have none is left out."""
+    """The upload of each segment that is in remote storage now: when its copy was finished, since the epoch, and how
+    long after its newest record that was. Producers may set records' times; a segment whose records have none is left
+    out."""
 
     finished_ms: Ints
     waited_ms: Ints
@@ -248,7 +249,7 @@ class RemoteSegments:
 
 
 def remote_segments(metadata: ReplayedMetadata) -> RemoteSegments:
-    """Of replayed metadata."""
+    """The remote segments of replayed metadata."""
     stored = metadata.in_states(STORED_STATES)
     partitions, count = metadata.rows.partitions[stored], len(metadata.partitions)
     sizes = metadata.size_by(partitions.astype(np.int64), stored, count)
@@ -262,7 +263,7 @@ def remote_segments(metadata: ReplayedMetadata) -> RemoteSegments:
 
 
 def remote_segments_of_leaders(partitions: Sequence[PartitionFacts]) -> RemoteSegments:
-    """Of a live cluster's tiered topics."""
+    """The remote segments of a live cluster's tiered topics."""
     stored = [
         (one.partition.topic, one.partition.topic_id, 1, SizeSum.of([segment.metadata.known_size]))
         for one in partitions

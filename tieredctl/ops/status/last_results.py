@@ -31,13 +31,13 @@ _ITEMS, _END = re.compile(rb'"items"\s*:\s*\['), re.compile(rb"\]\s*\}\s*\Z")
 """Where a document's items begin, and how it ends with them."""
 _SUMMARY = "summary.json"
 _SUFFIXES = (".json", ".prom")
-"""Of results that lie together in a folder."""
+"""The suffixes of results that lie together in a folder."""
 SCAN, VERIFY = "orphans scan", "verify"
 _OF_A_FAILURE = {"findings", "kinds", "exit_code", "last_run_timestamp_seconds"}
 """What metrics have where a run failed: no figure of what it looked at."""
 _SEVERITIES = {severity.label: severity for severity in Severity}
 _Kind = tuple[AnyFindingCode | None, Severity]
-"""Of a finding; no code where it is one of another release."""
+"""A finding's severity and code; no code where it is one of another release."""
 _Count = tuple[str | None, str, int]
 """How many findings have a code and a severity, as a file says it."""
 _PREFIX = "tieredctl_"
@@ -172,7 +172,7 @@ def read_results(paths: Iterable[Path], store: str | None, cluster_id: str | Non
 
 
 def _latest(results: Sequence[_Result]) -> _Result | None:
-    """Of those in the order of their times; one of a part hides none of the whole."""
+    """The latest of those in the order of their times; one of a part hides none of the whole."""
     whole = [one for one in results if one.selection is None]
     return next(reversed(whole or results), None)
 

@@ -70,7 +70,7 @@ class CopyEstimate:
         return max(estimated, default=0) if len(estimated) == len(busy) else None
 
     def document(self, price: StoragePrice | None) -> Document:
-        """For every output format; with a price, also what the requests and a month of storage cost."""
+        """The document of every output format; with a price, also what the requests and a month of storage cost."""
         document: Document = {
             "bytesToCopy": self.bytes_to_copy,
             "seconds": self.seconds,

@@ -98,7 +98,7 @@ class DisablePlan:
 
     @property
     def remote_size(self) -> SizeSum:
-        """Of the logs of all segments."""
+        """The size of the logs of all segments."""
         return total_size(one.remote_bytes for one in self.partitions)
 
     @property
@@ -117,7 +117,7 @@ class DisablePlan:
         return any(finding.severity >= Severity.ERROR for finding in self.findings)
 
     def summary(self) -> Document:
-        """For every output format, without the findings."""
+        """The summary of every output format, without the findings."""
         topic, needed, free = self.change.topic, self.local_bytes_needed or {}, self.free_bytes or {}
         return {
             "topic": topic.topic,
@@ -289,7 +289,8 @@ def steps_before_3_9(topic: TopicDescription) -> list[str]:
 
 
 MOST_SEGMENTS = 200
-"""For one topic. If the store takes 0.1 s for the objects of each, brokers apply no cluster metadata for 20 s."""
+"""The most segments for one topic. If the store takes 0.1 s for the objects of each, brokers apply no cluster metadata
+for 20 s."""
 
 
 def deletes_too_much(topic: TopicDescription, segments: int, *, at_once: bool) -> Finding | None:

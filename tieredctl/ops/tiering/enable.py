@@ -85,7 +85,7 @@ class EnablePlan:
         return any(finding.severity >= Severity.ERROR for finding in self.findings)
 
     def summary(self, price: StoragePrice | None) -> Document:
-        """For every output format, without the findings; with the cost, if there is a price."""
+        """The summary of every output format, without the findings; with the cost, if there is a price."""
         topic = self.change.topic
         estimate = None if self.estimate is None else self.estimate.document(price)
         if estimate is not None:
@@ -170,7 +170,8 @@ def _checks(snapshot: ClusterSnapshot, planned: ClusterSnapshot, topic: TopicDes
 
 
 def _release(planned: ClusterSnapshot, after: names.TopicSettings) -> Iterator[Finding]:
-    """Of known bugs only those that delete what this topic's retention.bytes should keep; `doctor` has all."""
+    """The findings about the release: of its known bugs, those that delete what this topic's retention.bytes should
+    keep."""
     for finding in release_findings(replace(planned, topics={after.topic: after})):
         concerns_it = finding.subject in _DELETES_BY_SIZE and finding.severity > Severity.INFO
         if finding.code is not FindingCode.RELEASE_BUG or concerns_it:

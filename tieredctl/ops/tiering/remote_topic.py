@@ -26,7 +26,7 @@ class RemoteSegments:
 
     count: int
     size: SizeSum
-    """Of their logs."""
+    """The size of their logs."""
     start_offset: int | None
     """The least that any has; None without segments."""
     end_offset: int | None
@@ -39,7 +39,7 @@ class RemoteTopic:
 
     topic: TopicDescription
     metadata: FollowedMetadata
-    """For a live cluster."""
+    """The metadata of a live cluster."""
     _replay: FollowedReplay = field(init=False)
     _caches: dict[int, RemoteLogMetadataCache] = field(default_factory=dict)
     """Those that were asked for since the last `refresh`, by partition."""
@@ -60,7 +60,7 @@ class RemoteTopic:
 
     @property
     def size(self) -> SizeSum:
-        """Of the logs of all segments."""
+        """The size of the logs of all segments."""
         return self._replay.known.size_sum(self._replay.known.order)
 
     def unknown_sizes(self) -> list[Finding]:
@@ -68,7 +68,7 @@ class RemoteTopic:
         return [one for one in self._replay.known.findings if one.code is FindingCode.SEGMENT_SIZE_UNKNOWN]
 
     def segment_ids(self) -> list[str]:
-        """Of all segments, by partition, then start offset."""
+        """The ids of all segments, by partition, then start offset."""
         metadata = self._replay.known
         ids: list[str] = metadata.rows.segment_ids.at(metadata.order).texts()
         return ids

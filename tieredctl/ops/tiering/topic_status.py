@@ -219,7 +219,7 @@ class TopicStatus:
     lag: CopyLag | None = None
 
     def summary(self) -> Document:
-        """Of all partitions."""
+        """The sums of all partitions."""
         counted = ("remote_segments", "remote_bytes", "local_bytes", "not_tiered", "not_tiered_bytes", "unfinished")
         return {
             "tiering": _tiering(self.settings),

@@ -42,7 +42,7 @@ class Patience:
     pause: Callable[[], None] = lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def deadline(self) -> float:
-        """By the monotonic clock."""
+        """The deadline by the monotonic clock."""
         return time.monotonic() + self.seconds
 
 

@@ -54,7 +54,7 @@ class PartitionTimeline(NamedTuple):
     partition: TopicIdPartition
     timeline: Timeline
     bytes: SizeSum
-    """Of the logs of all segments that are in it."""
+    """The bytes of the logs of all segments that are in it."""
 
 
 def partition_timelines(

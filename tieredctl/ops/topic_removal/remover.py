@@ -77,7 +77,7 @@ class RemovedPartition(Outcome):
     delete_state: RemotePartitionDeleteState | None
     """How far the removal has got, by the metadata."""
     segments: int = 0
-    """Whose deletion was finished."""
+    """How many segments had their deletion finished."""
     events: int = 0
     """That were written."""
     appeared: list[str] = field(default_factory=list)

@@ -58,9 +58,9 @@ class TopicMetadata:
     topic_id: str
     partition: int | None
     metadata: FollowedMetadata
-    """Of a live cluster."""
+    """The metadata of a live cluster."""
     known_topic_ids: set[str] = field(default_factory=set)
-    """Of all events that were read."""
+    """The topic ids of all events that were read."""
     metadata_partitions: int = 0
     """How many partitions the metadata topic has."""
     _replay: FollowedReplay = field(init=False)

@@ -58,7 +58,7 @@ class PartitionPlan:
     segments: Sequence[RemoteLogSegmentMetadata] = ()
     """Those whose deletion is not recorded as finished."""
     objects: Mapping[str, Sequence[StoredObject]] = field(default_factory=dict)
-    """Of these segments, by segment id."""
+    """The objects of these segments, by segment id."""
     leftovers: Sequence[StoredObject] = ()
     """Objects of segments whose deletion is recorded as finished, or that have no events at all."""
     copies: int = 0

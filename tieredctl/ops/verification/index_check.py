@@ -62,7 +62,7 @@ def _lie_in(ranges: list[tuple[int, int]], values: Ints) -> Flags:
 
 
 def _rise_between(right: Flags, *columns: Ints) -> Flags:
-    """For each entry, whether all its values lie between those of the nearest right entries before and after it: all
+    """Whether all values of each entry lie between those of the nearest right entries before and after it: all
     that can be checked of one whose own batch is damaged."""
     between = np.ones(len(right), np.bool_)
     limits = np.iinfo(np.int64)

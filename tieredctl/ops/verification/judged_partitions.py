@@ -25,7 +25,7 @@ PARTS = tuple(Part)
 NO_PARTITION = -1
 NO_PART = len(PARTS)
 Masks = NDArray[np.uint16]
-"""Which parts, a bit each."""
+"""Sets of parts, a bit each."""
 
 
 class Place(IntEnum):
@@ -54,7 +54,7 @@ class JudgedPartitions:
     in_order: Sequence[TopicIdPartition]
     """Those that are judged, as they are looked at where nothing of them is listed."""
     are_gone: Flags
-    """Of each number, whether the partition's topic is known to be deleted: nothing is promised of it."""
+    """Whether each number's topic is known to be deleted: nothing is promised of it."""
 
     @cached_property
     def promised(self) -> Masks:
@@ -68,7 +68,7 @@ class JudgedPartitions:
 
     @cached_property
     def numbers(self) -> dict[TopicIdPartition, int]:
-        """Of those that are judged."""
+        """The numbers of those that are judged."""
         numbers = {partition: number for number, partition in enumerate(self.partitions)}
         return {partition: numbers[partition] for partition in self.in_order}
 
@@ -90,7 +90,7 @@ class KeyPlaces:
     selection: Selection
     elsewhere: Elsewhere
     topic_ids: Container[str]
-    """Of the topics in the metadata."""
+    """The ids of the topics in the metadata."""
     places: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     partitions: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     parts: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))

@@ -79,7 +79,7 @@ class EpochRanges:
         return EpochRanges(self.segment_ids, self.segments[rows], self.epochs[rows], firsts[some], lasts[some])
 
     def in_order(self) -> EpochRanges:
-        """By first offset, last offset, segment id."""
+        """The ranges by first offset, last offset, segment id."""
         order = np.lexsort((self.lasts, self.firsts))
         firsts, lasts = self.firsts[order], self.lasts[order]
         if ((firsts[1:] == firsts[:-1]) & (lasts[1:] == lasts[:-1])).any():

@@ -44,11 +44,11 @@ from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_rows import SegmentRows
 
 NAMED = 1 << len(PARTS)
-"""Of a segment: some object's key names it."""
+"""A flag of a segment: some object's key names it."""
 ANY_PART = NAMED - 1
-"""Of a segment: all of its parts."""
+"""The flags of a segment's parts, all of them."""
 ARCHIVED = NAMED << 1
-"""Of a segment: one of its objects is in an archive."""
+"""A flag of a segment: one of its objects is in an archive."""
 OBJECT_SCHEMA = pa.schema([*LISTING_SCHEMA, ("partition", pa.int32()), ("row", pa.int32()), ("part", pa.int8())])
 """An object; the number of the judged partition and the row of the segment that its key names, negative where there is
 none; and its part, `NO_PART` where it is not under the key of one."""
@@ -76,13 +76,13 @@ class ListedObjects:
     def __post_init__(self) -> None:
         segments, partitions = len(self.metadata.rows), len(self.judged.partitions)
         self.flags: Masks = np.zeros(segments, np.uint16)
-        """Of each segment: the parts that are listed, NAMED, ARCHIVED."""
+        """The flags of each segment: the parts that are listed, NAMED, ARCHIVED."""
         self.log_sizes: Ints = np.zeros(segments, np.int64)
-        """Of each segment's log, in bytes, as stored."""
+        """The size of each segment's log, in bytes, as stored."""
         self.promised_sizes: Ints = np.zeros(segments, np.int64)
-        """Of each segment's promised objects in all."""
+        """The size of each segment's promised objects in all."""
         self.counted_objects, self.counted_bytes = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
-        """Of each partition whose topic is deleted, of segments that count."""
+        """The objects and bytes of the segments that count, by partition whose topic is deleted."""
 
     def read(self, places: KeyPlaces) -> SpooledBatches:
         """What lists the store once it is entered, to be left by the caller. A listing that ends too early is a
@@ -216,7 +216,7 @@ class KnownSegments:
     def __init__(self, rows: SegmentRows) -> None:
         self._partitions = rows.partitions
         self._order: Ints | None = None
-        """Of each id that is looked up; None where there is one for each row."""
+        """Lookup position to row; None if ids are unique."""
         self._shared: dict[tuple[int, bytes], int] = {}
         ids = rows.segment_ids
         if not _are_all_different(ids):

@@ -68,7 +68,7 @@ class AskedSegments:
     removed: set[str] = field(default_factory=set)
     """The ids of segments that are not missing, as tieredctl removed their objects."""
     transaction_indexes_unknown: int = 0
-    """For how many of them the listing does not show whether they lack a transaction index that they need."""
+    """How many of them the listing does not show whether they lack a transaction index that they need."""
 
 
 def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Finding:

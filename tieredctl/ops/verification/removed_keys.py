@@ -59,7 +59,7 @@ class RemovedKeys:
     """The notes that could not be read: their keys are missing here."""
     plans: Sequence[RemovedBy] = ()
     plan_numbers: Sequence[int] | npt.NDArray[np.int64] = ()
-    """Of each digest, by which plan: a row of `plans`. A sealed note comes before one that anybody could have made."""
+    """The plan of each digest: a row of `plans`. A sealed note comes before one that anybody could have made."""
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and bool(self.among([key])[0])
@@ -80,7 +80,7 @@ class RemovedKeys:
         return plan is not None and plan.is_sealed
 
     def among(self, keys: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """For each key, whether it was removed."""
+        """Whether each key was removed."""
         asked = _digests(keys)
         if not len(self.digests):
             return np.zeros(len(asked), np.bool_)

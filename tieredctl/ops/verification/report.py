@@ -64,7 +64,7 @@ class SegmentReport:
     records: int = 0
     findings: tuple[Finding, ...] = ()
     unread: tuple[Unread, ...] = ()
-    """For each part that could not be read."""
+    """The reason for each part that could not be read."""
     not_looked_at: str | None = None
     """Why the segment was not asked for at all."""
     segments: int = 1

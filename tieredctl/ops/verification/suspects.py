@@ -73,7 +73,7 @@ class Suspects:
 
     @property
     def parts(self) -> Masks:
-        """Of each segment, which are listed."""
+        """The parts of each segment that are listed."""
         return self.listed.flags & np.uint16(ANY_PART)
 
     @property

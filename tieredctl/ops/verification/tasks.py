@@ -275,7 +275,7 @@ def _chosen(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
 
 
 def _objects(objects: pa.RecordBatch) -> pa.StructArray:
-    """By OBJECT_TYPE."""
+    """The objects by OBJECT_TYPE."""
     parts = _PART_NAMES.take(objects.column("part"))
     versions, classes = objects.column("version").cast(pa.string()), objects.column("storageClass")
     columns = [
@@ -300,7 +300,7 @@ def _lists(edges: Ints, values: pa.Array) -> pa.ListArray:
 
 
 def _sizes(objects: pa.RecordBatch, edges: Ints) -> tuple[Ints, Ints]:
-    """Of each segment's log, and of its other objects, in bytes as stored."""
+    """The sizes of each segment's log, and of its other objects, in bytes as stored."""
     sizes: NDArray[np.int64] = numbers_in(objects.column("size"))
     logs = np.where(numbers_in(objects.column("part")) == _LOG, sizes, 0)
     log_bytes: Ints = np.add.reduceat(logs, edges[:-1])

@@ -33,7 +33,7 @@ FILES = pa.schema(
         "size": pa.int64(),
     }
 )
-"""By file id. `state` is a FileState; `markedForDeletionMs` is null where the file is not marked."""
+"""The files by id. `state` is a FileState; `markedForDeletionMs` is null where the file is not marked."""
 BATCHES = pa.schema(
     {
         "batchId": pa.int64(),
@@ -50,7 +50,7 @@ BATCHES = pa.schema(
         "batchMaxTimestamp": pa.int64(),
     }
 )
-"""By topic id, partition and last offset. Offsets are inclusive, times are milliseconds."""
+"""The batches by topic id, partition and last offset. Offsets are inclusive, times are milliseconds."""
 LOGS = pa.schema(
     {
         "topicId": _TOPIC_ID,
@@ -63,8 +63,8 @@ LOGS = pa.schema(
         "remoteLogStartOffset": pa.int64(),
     }
 )
-"""By topic id and partition. The high watermark is exclusive. `remoteLogStartOffset` is null where the partition has no
-tiered segments, or the schema no such column."""
+"""The logs by topic id and partition. The high watermark is exclusive. `remoteLogStartOffset` is null where the
+partition has no tiered segments, or the schema no such column."""
 PRODUCERS = pa.schema(
     {
         "topicId": _TOPIC_ID,
@@ -77,8 +77,8 @@ PRODUCERS = pa.schema(
         "batchMaxTimestamp": pa.int64(),
     }
 )
-"""By topic id, partition and assigned offset: the last record batches of each idempotent producer. They outlive their
-topic."""
+"""The producers by topic id, partition and assigned offset: the last record batches of each idempotent producer. They
+outlive their topic."""
 
 
 class FileState(IntEnum):
@@ -129,7 +129,7 @@ class FoundStates(NamedTuple):
     """Files that a control plane knows, of those that it was asked for."""
 
     states: Mapping[str, FileState]
-    """By object key."""
+    """The states by object key."""
     is_standby: bool
     """Whether a replica answered, as in ControlPlaneTables: a pool or a URI of several hosts may lead to another server
     each time."""
@@ -154,9 +154,9 @@ class FoundFiles:
     read_ms: int
     """The moment of all of it."""
     files: Mapping[str, FoundFile]
-    """By object key, those that it has."""
+    """The files that it has, by object key."""
     newest_commit_ms: int
-    """Of any file; 0 where there is none."""
+    """The newest commit of any file; 0 where there is none."""
     lacks_files: bool
     """Whether there are batches whose file is not there."""
     database: str | None

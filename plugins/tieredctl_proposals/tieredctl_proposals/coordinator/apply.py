@@ -21,7 +21,7 @@ from tieredctl_proposals.model.diskless_records import (
 )
 
 REMEMBERED_BATCHES = 5
-"""Of each producer, as ProducerStateEntry.NUM_BATCHES_TO_RETAIN."""
+"""How many batches of each producer are remembered, as ProducerStateEntry.NUM_BATCHES_TO_RETAIN."""
 NO_TIMESTAMP = -1
 RECORDS_AT_ONCE = 100
 """How many records a transaction holds at most, so that neither it nor what it keeps in memory grows without bound."""

@@ -57,7 +57,7 @@ def gateways_per_coordinator(brokers: int, coordinators: int, racks: int) -> int
 
 
 def coordinators_per_gateway(brokers: int, coordinators: int, racks: int) -> int:
-    """For how many coordinators a broker is a gateway at most, in racks of the same size."""
+    """How many coordinators a broker is a gateway for at most, in racks of the same size."""
     return -(-coordinators * gateways_per_coordinator(brokers, coordinators, racks) * racks // brokers)
 
 

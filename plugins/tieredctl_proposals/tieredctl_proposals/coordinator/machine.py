@@ -108,8 +108,8 @@ class Coordinator:
         now_ms: Callable[[], int],
         kept_in_memory: int = KEPT_IN_MEMORY,
     ) -> None:
-        """Of a state that `recovery` opened. `kept_in_memory`: how many partitions and producers, besides those of
-        which something is pending."""
+        """Leads by a state that `recovery.py` opened. `kept_in_memory`: how many partitions and producers, besides
+        those of which something is pending."""
         self.coordinator_id = coordinator_id
         self._log = log
         self._connection = connection
@@ -219,7 +219,7 @@ class Coordinator:
 
 
 MOST_PARTITIONS = 10_000
-"""Of a topic in one request: as many as Kafka's controller creates at once."""
+"""The most partitions of a topic in one request: as many as Kafka's controller creates at once."""
 Records = list[DisklessRecord]
 
 

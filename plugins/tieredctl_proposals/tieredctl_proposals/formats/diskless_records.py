@@ -39,7 +39,7 @@ _DEFINITIONS = [
     for name in ("PartitionCreated", "TopicDeleted", "FileCommitted", "RecordsDeleted")
 ]
 DISKLESS_SCHEMAS = {one.api_key: one.schema(MESSAGE_VERSION) for one in _DEFINITIONS if one.api_key is not None}
-"""By apiKey."""
+"""The schemas by apiKey."""
 _READERS = {api_key: reader(schema) for api_key, schema in DISKLESS_SCHEMAS.items()}
 _API_KEYS: dict[type[DisklessRecord], int] = {
     PartitionCreated: PARTITION_CREATED,

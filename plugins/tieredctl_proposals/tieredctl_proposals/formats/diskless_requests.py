@@ -132,7 +132,7 @@ REQUESTS: dict[int, type[DisklessRequest]] = {
     98: FindBatches,
     100: DescribeFiles,
 }
-"""By apiKey."""
+"""The requests by apiKey."""
 _Message = TypeVar("_Message", bound=DisklessRequest | DisklessResponse)
 
 

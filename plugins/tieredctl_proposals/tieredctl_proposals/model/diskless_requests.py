@@ -21,7 +21,7 @@ from tieredctl_proposals.model.diskless_records import (
 
 DEFAULT_TIMEOUT_MS = 60_000
 MAGIC = 2
-"""Of record batches, the only format that has producers and headers; older ones are not taken."""
+"""The magic of record batches, the only format that has producers and headers; older ones are not taken."""
 UNKNOWN = -1
 """An offset or time of an answer that has none."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
@@ -134,7 +134,7 @@ class CommitBatch(NamedTuple):
     last_sequence: int = NO_PRODUCER
     magic: int = MAGIC
     request_id: int = 0
-    """Of the Produce request that it came in."""
+    """The id of the Produce request that it came in."""
 
     def refusal(self, file_size: int) -> Refusal | None:
         """What no batch of a file of that size can be."""
@@ -299,7 +299,7 @@ class FindBatches(NamedTuple):
     """DisklessFindBatches."""
 
     fetch_max_bytes: int
-    """Of all partitions together."""
+    """The most bytes of all partitions together."""
     max_batches_per_partition: int
     partitions: tuple[BatchQuery, ...]
     timeout_ms: int = DEFAULT_TIMEOUT_MS

@@ -11,7 +11,7 @@ class WalPrices(NamedTuple):
     instance_per_hour: float
     disk_per_gb_month: float
     cross_zone_per_gb: float
-    """For each direction: a GB that is sent to another zone costs this twice."""
+    """The price of each direction: a GB that is sent to another zone costs this twice."""
     object_storage_per_gb_month: float
     per_thousand_puts: float
     per_thousand_gets: float

@@ -178,7 +178,7 @@ def _sum(group: str, name: str, lines: list[_Line]) -> _Line:
 
 
 def _saving(total: _Line) -> float | None:
-    """Of the sums as they are printed; None where there is nothing to save."""
+    """The saving by the sums as they are printed; None where there is nothing to save."""
     before, after = round(total.before), round(total.after)
     return round(1 - after / before, _RATIO_DIGITS) if before else None
 

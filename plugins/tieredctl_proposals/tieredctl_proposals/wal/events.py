@@ -110,7 +110,7 @@ class WalEvents:
     undecodable_count: int = 0
     """How many there are."""
     _highest_epochs: Column = field(default_factory=lambda: Column(np.int64))
-    """Of each partition's leaders so far."""
+    """The highest epoch of each partition's leaders so far."""
 
     def __post_init__(self) -> None:
         self.segments = SegmentEvents(is_described=True, partitions=self.partitions)
@@ -133,7 +133,8 @@ class WalEvents:
         self.combined.add(events.filled())
 
     def highest_epoch(self, partition: TopicIdPartition) -> int:
-        """Of all leaders that wrote an event about a partition: no event of an earlier one is taken; else NO_LEADER."""
+        """The highest epoch of all leaders that wrote an event about a partition: no event of an earlier one is taken;
+        else NO_LEADER."""
         number = self.partitions.get(partition)
         highest = self._highest_epochs.values
         return NO_LEADER if number is None or number >= len(highest) else int(highest[number])

@@ -75,7 +75,7 @@ class PartitionFacts(NamedTuple):
     is_tiered: bool | None = None
     """Whether remote.storage.enable is set."""
     local_retention_ms: int | None = None
-    """Of the topic, with -2 resolved: without KIP-405 it is retention.ms; -1 for no limit."""
+    """The topic's local.retention.ms, with -2 resolved: without KIP-405 it is retention.ms; -1 for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class JudgedObjects:
     entries: _Entries
     partitions: list[TopicIdPartition]
     are_deleted: Flags
-    """Of each, whether every segment that is in it is deleted, by its last event."""
+    """Whether every segment that is in each is deleted, by its last event."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -223,7 +223,7 @@ def _needs(
     ages: _Ages,
     give_up_after_ms: int,
 ) -> NDArray[np.int8]:
-    """Of each segment; later lines overrule earlier ones."""
+    """The need for each segment; later lines overrule earlier ones."""
     segments = wal.segments
     owners = segments.partitions
     are_tiered_topics, are_local_topics, are_gone, are_foreign = (

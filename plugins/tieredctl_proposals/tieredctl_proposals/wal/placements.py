@@ -81,7 +81,7 @@ class Entries:
     """The segments of combined objects, as events about these list them: those of an event one after another."""
 
     counts: Column = field(default_factory=_NUMBERS)
-    """Of each event."""
+    """How many entries each event has."""
     partitions: Column = field(default_factory=_NUMBERS)
     """Rows of `WalEvents.partitions`."""
     segment_ids: IdColumn = field(default_factory=IdColumn)

@@ -112,7 +112,7 @@ class WalPartition:
         self._epochs = {epoch: _furthest(ranges) for epoch, ranges in self._ranges().items()}
 
     def segment_for(self, leader_epoch: int, offset: int) -> KnownWalSegment | None:
-        """Of the uploaded segments that have an offset of a leader epoch, the one that reaches furthest."""
+        """The uploaded segment that reaches furthest, of those that have an offset of a leader epoch."""
         firsts, furthest = self._epochs.get(leader_epoch, ((), ()))
         number = bisect_right(firsts, offset)
         if not number or furthest[number - 1][0] < offset:
@@ -202,7 +202,7 @@ class ReplayedWal:
 
     @cached_property
     def are_cleaned(self) -> Flags:
-        """Of which segments a cleaner deletes or deleted what was uploaded, as `KnownWalSegment.is_cleaned`."""
+        """Whether a cleaner deletes or deleted what was uploaded of each segment, as `KnownWalSegment.is_cleaned`."""
         rows = np.arange(len(self.segments))
         _, starts, _ = self.places(rows)
         are_cleaned: Flags = self.segments.states >= RemoteLogSegmentState.DELETE_SEGMENT_STARTED

@@ -82,7 +82,7 @@ def epoch_ranges(epochs: Lists, partitions: Ints) -> EpochRanges:
 
 
 def _running_maximum(values: Ints, groups: Ints) -> Ints:
-    """For each value the greatest of its group so far; groups rise."""
+    """The greatest of its group so far, for each value; groups rise."""
     by_value = np.sort(values)
     ranks = np.searchsorted(by_value, values)
     reached = np.maximum.accumulate(groups * (len(values) + 1) + ranks)

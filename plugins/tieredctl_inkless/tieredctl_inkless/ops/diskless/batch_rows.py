@@ -29,7 +29,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class BatchRows(Rows):
-    """Rows of `batches`. Offsets are inclusive, `starts` and `sizes` are bytes of the file."""
+    """Rows of the table `batches`. Offsets are inclusive, `starts` and `sizes` are bytes of the file."""
 
     ids: Ints
     partitions: Ints
@@ -54,7 +54,7 @@ class BatchRows(Rows):
 
 @dataclass(frozen=True, slots=True)
 class ProducerRows(Rows):
-    """Rows of `producer_state`."""
+    """Rows of the table `producer_state`."""
 
     partitions: Ints
     producer_ids: Ints

@@ -42,7 +42,7 @@ class DisklessBucket:
     producers: ProducerRows
     files: FileRows
     sizes: Ints
-    """Of each file's object as listed, in bytes; NOT_LISTED where it was not."""
+    """The size of each file's object as listed, in bytes; NOT_LISTED where it was not."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All objects by LISTING_SCHEMA, by ascending key; tieredctl's own are left out."""

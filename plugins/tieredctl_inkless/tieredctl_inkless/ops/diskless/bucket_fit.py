@@ -25,7 +25,7 @@ class BucketFit:
 
     subject: str
     keys: FileKeys
-    """Of all its files."""
+    """The keys of all its files."""
     young_since_ms: int
     """What was uploaded since is too young to be removed."""
     now_ms: int

@@ -34,7 +34,7 @@ class FileRows:
     """-1 where a file is not marked for deletion."""
     committed_ms: Ints
     order: Ints
-    """By file and byte offset; without the batches of files that are not there."""
+    """The batches by file and byte offset; without the batches of files that are not there."""
     bounds: Ints
     strays: Ints
     """Rows of `batches` whose file is not there."""

@@ -22,7 +22,7 @@ class FileKeys:
     """A key for each file, by number."""
 
     def __init__(self, keys: pa.ChunkedArray) -> None:
-        """Of text, all different."""
+        """Keys of text, all different."""
         self._keys = keys
 
     def __len__(self) -> int:

@@ -54,7 +54,7 @@ class FreshControlPlane:
     """How many bytes it had written to its log at least."""
     _all_keys: FileKeys | None = None
     _have_batches: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
-    """Of each of all files, by the same reading."""
+    """Whether each of all files has batches, by the same reading."""
 
     @property
     def layout_name(self) -> str:

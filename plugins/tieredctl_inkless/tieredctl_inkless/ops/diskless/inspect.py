@@ -82,7 +82,7 @@ class Coordinates:
         return cls(dict(file), batch_rows(table, of_rows), names)
 
     def owners(self, walked: WalkedObject) -> list[Document]:
-        """For each record batch whose it is, and which offsets it was given."""
+        """Owner and assigned offsets of each batch."""
         documents = [_NO_PARTITION] * len(walked.positions)
         spans, rows = spans_of(walked, self.rows), self.rows
         before = np.append(0, np.cumsum(walked.counts))

@@ -248,10 +248,10 @@ class JudgedBatch:
     """Objects of a listing, and the rule that decided about each."""
 
     listed: pa.RecordBatch
-    """By LISTING_SCHEMA."""
+    """The listed objects, by LISTING_SCHEMA."""
     rules: Ints
     numbers: Ints
-    """Of the file of each, or NO_FILE."""
+    """The number of each one's file, or NO_FILE."""
     judge: ObjectJudge
 
     @property
@@ -287,7 +287,7 @@ class JudgedBatch:
 
 
 def first_that_fits(count: int, rules: Mapping[Rule, Flags], otherwise: Rule) -> Ints:
-    """Of each of so many objects, the first rule that fits it."""
+    """The first rule that fits each of so many objects."""
     first_rules = np.full(count, otherwise, np.int64)
     for rule, fits in [*rules.items()][::-1]:
         first_rules[fits] = rule

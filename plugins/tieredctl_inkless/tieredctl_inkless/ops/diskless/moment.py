@@ -22,11 +22,11 @@ class Moment:
 
     read_ms: int
     files: FileRows
-    """Of each object that is to be judged, if it has one."""
+    """The file of each object that is to be judged, if it has one."""
     all_keys: FileKeys
-    """Of all files, which tell the folders into which its brokers write."""
+    """The keys of all files, which tell the folders into which its brokers write."""
     newest_commit_ms: int
-    """Of any file."""
+    """The newest commit of any file."""
     doubt: str | None
     """Why nothing is known to be orphaned by it; None where nothing speaks against that."""
     is_standby: bool

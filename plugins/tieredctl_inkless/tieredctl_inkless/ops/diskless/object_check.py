@@ -48,7 +48,7 @@ def spans_of(walked: WalkedObject, rows: BatchRows) -> Spans:
 
 
 def mismatches(walked: WalkedObject, rows: BatchRows, spans: Spans) -> list[str]:
-    """For each row how the object contradicts it; empty where it does not."""
+    """How the object contradicts each row; empty where it does not."""
     sentences = [""] * len(rows)
 
     def note(wrong: Flags, sentence: str, *values: Ints) -> None:

@@ -43,7 +43,7 @@ class ObjectTask:
     """As listed, in bytes."""
     committed_size: int
     rows: BatchRows
-    """By byte offset."""
+    """The batches by byte offset."""
     states: tuple[ProducerRows, Ints]
     """Producer states of these batches, and for each the row that has its offset."""
     names: Sequence[TopicIdPartition]

@@ -61,7 +61,7 @@ class ObjectTasks:
 
     bucket: DisklessBucket
     numbers: Ints
-    """Of files with batches, ascending."""
+    """The numbers of files with batches, ascending."""
     level: Level
     reported: Flags
     """Which rows of `batches` are reported already."""

@@ -23,7 +23,7 @@ class OtherTier:
     partitions: int = 0
     offsets: int = 0
     ranges: Sequence[Document] = field(default_factory=list)
-    """Of the first of these partitions, by topic id; offsets are inclusive."""
+    """The ranges of the first of these partitions, by topic id; offsets are inclusive."""
 
     def document(self) -> Document:
         return {"partitions": self.partitions, "offsets": self.offsets, "ranges": list(self.ranges)}

@@ -20,7 +20,7 @@ _FIELDS = ("producer id", "epoch", "first sequence", "last sequence", "greatest 
 
 
 def rows_of_producers(rows: BatchRows, producers: ProducerRows) -> Ints:
-    """For each producer state the row of the batch that has its offset; -1 where that batch is gone."""
+    """The row of the batch that has each producer state's offset; -1 where that batch is gone."""
     offsets = np.concatenate([rows.bases, producers.offsets])
     partitions = np.concatenate([rows.partitions, producers.partitions])
     is_state = np.arange(len(offsets)) >= len(rows)

@@ -92,7 +92,7 @@ def _plans_that_removed(store: ObjectStore, keys: Sequence[str]) -> dict[str, st
 def still_promised(
     control_plane: ControlPlane, states: Mapping[str, FileState]
 ) -> tuple[Sequence[str], Sequence[Finding]]:
-    """Of files whose object is not there, by key and last known state: those that the control plane, asked once more,
+    """The files whose object is not there, by key and last known state, that the control plane, asked once more,
     still has in that state. Retention deletes meanwhile.
 
     Where it does not answer, or a standby does, which may not know yet that a file was deleted, each of them has a

@@ -147,7 +147,7 @@ def diskless_partitions(tables: ControlPlaneTables) -> Iterator[DisklessPartitio
 
 
 def _unreferenced_bytes(tables: ControlPlaneTables) -> int:
-    """Of uploaded files, the bytes that no batch has."""
+    """The bytes of uploaded files that no batch has."""
     files, batches = tables.files, tables.batches
     ids = column(files, "fileId")
     number, is_there = number_of_each(column(batches, "fileId"), ids)

@@ -55,7 +55,7 @@ AT_TIME, AT_TIME_MS = "offsetAtTime", "timestampAtTime"
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """Of one answer; None does not limit it."""
+    """The limits of one answer; None does not limit it."""
 
     max_bytes: int | None = None
     """The first batch is in the answer however large it is."""

@@ -80,7 +80,7 @@ class CoordinatorLogs:
         self.newest_ms: dict[int, int] = {}
         """When the newest record of each was appended, of those that were read."""
         self._truncated: dict[int, Finding] = {}
-        """Of each log that was pruned and not read yet."""
+        """The finding about each log that was pruned and not read yet."""
         self._undecodable: dict[int, tuple[int, str, int]] = {}
         self._contradictions: dict[int, tuple[int, str]] = {}
 

@@ -88,7 +88,7 @@ class CoordinatorJudge:
         return None if number == NO_FILE else FileState.UPLOADED if self.files.live[number] else FileState.DELETING
 
     def states_of(self, object_keys: Sequence[str]) -> FoundStates:
-        """Of objects, by the logs as they were read after the listing."""
+        """The states of objects, by the logs as they were read after the listing."""
         numbers = self.files.keys.numbers_of(pa.array([key.encode() for key in object_keys], pa.binary())).tolist()
         states = {key: self.file_state(number) for key, number in zip(object_keys, numbers, strict=True)}
         return FoundStates({key: state for key, state in states.items() if state is not None}, is_standby=False)

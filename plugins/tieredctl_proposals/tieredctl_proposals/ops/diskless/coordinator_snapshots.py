@@ -19,7 +19,7 @@ from tieredctl_proposals.coordinator.snapshots import Snapshot, check_snapshot, 
 from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC
 
 Snapshots = Mapping[int, Sequence[Snapshot]]
-"""Of each coordinator, newest first."""
+"""The snapshots of each coordinator, newest first."""
 _FOLDER = re.compile(re.escape(DISKLESS_METADATA_TOPIC) + r"-([0-9]{1,9})")
 _LOG = "SELECT log FROM applied"
 _LAST_RECORD = "SELECT last_record FROM applied"

@@ -9,7 +9,7 @@ from tieredctl_proposals.coordinator.gateways import Gateways, coordinators_per_
 
 
 def gateway_rows(placed: Gateways) -> Iterator[Document]:
-    """For each broker: the coordinators on it, those that it is a gateway for, and a file's commit calls."""
+    """A row for each broker: the coordinators on it, those that it is a gateway for, and a file's commit calls."""
     on: dict[int, list[int]] = {broker: [] for broker in placed.coordinators}
     for coordinator, host in sorted(placed.deployment.hosts.items()):
         on[host].append(coordinator)

@@ -16,7 +16,7 @@ class LoggedRecords:
     """Records as they are read; counts and findings are complete after the last of them."""
 
     def __init__(self, logs: CoordinatorLogs, coordinator: int | None) -> None:
-        """Of all coordinators, or of one."""
+        """The records of all coordinators, or of one."""
         self._logs, self._coordinator = logs, coordinator
         self._counts: Counter[str] = Counter()
 

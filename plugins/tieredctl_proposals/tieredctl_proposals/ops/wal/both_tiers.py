@@ -41,7 +41,7 @@ class LocalPart:
     """A partition's local log."""
 
     segments: Sequence[KnownWalSegment]
-    """Of one line of leaders, by rising offset; none where everything is in remote storage."""
+    """The segments of one line of leaders, by rising offset; none where everything is in remote storage."""
     start_offset: int
     """Where the log begins, and ends where there are no segments."""
     epochs: Sequence[EpochEntry] = ()

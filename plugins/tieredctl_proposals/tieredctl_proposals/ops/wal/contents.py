@@ -31,7 +31,7 @@ _KEY = re.compile(rf"([A-Za-z0-9_-]{{22}}){re.escape(WAL_SUFFIX)}", re.ASCII)
 
 
 Segments = Mapping[tuple[TopicIdPartition, str], KnownWalSegment]
-"""By partition and id: nothing keeps two partitions from having the same id."""
+"""The segments by partition and id: nothing keeps two partitions from having the same id."""
 
 
 def by_place(segments: Iterable[KnownWalSegment]) -> Segments:

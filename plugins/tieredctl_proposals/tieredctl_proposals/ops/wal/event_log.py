@@ -36,7 +36,7 @@ _READ_AT_ONCE = 256
 _PIECE_BYTES = 1 << 22
 """A file is unfolded so many of its bytes at a time, or a batch where that has more."""
 METADATA_PARTITIONS = 1
-"""Of a log that tieredctl writes: it has one writer at a time. One with more is read too."""
+"""The partitions of a log that tieredctl writes: it has one writer at a time. One with more is read too."""
 
 
 class _LogFile(NamedTuple):

@@ -14,9 +14,9 @@ from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.wal.replayed import KnownWalSegment
 
 NO_END = 1 << 63
-"""Of the last leader epoch."""
+"""The end of the last leader epoch."""
 _Segment = TypeVar("_Segment", bound=KnownSegment | KnownWalSegment)
-"""Of either tier."""
+"""A segment of either tier."""
 Partitions = dict[TopicIdPartition, list[KnownWalSegment]]
 
 
@@ -68,7 +68,7 @@ def starts_of_epochs(segments: Sequence[KnownSegment | KnownWalSegment]) -> dict
 
 
 def ends_of_epochs(segments: Sequence[KnownWalSegment]) -> dict[int, int]:
-    """For each leader epoch, the first offset of any later one."""
+    """The first offset of any later epoch, for each leader epoch."""
     starts = starts_of_epochs(segments)
     ends, end = {}, NO_END
     for epoch in sorted(starts, reverse=True):

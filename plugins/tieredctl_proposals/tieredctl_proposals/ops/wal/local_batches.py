@@ -23,7 +23,7 @@ from tieredctl_proposals.model.finding_codes import ProposalCode
 
 _PIECE_BYTES = 1 << 22
 _MOST_OFFSETS = 1 << 31
-"""Of a segment: its index has them relative to the first, in 32 bits."""
+"""The most offsets of a segment: its index has them relative to the first, in 32 bits."""
 
 
 class LocalBatch(NamedTuple):
@@ -208,7 +208,7 @@ def _disagreement(checkpoint: Mapping[int, int] | None, epochs: Mapping[int, int
 def local_active_logs(
     replicas: Iterable[LocalReplica], *, topics: Collection[str] = (), all_segments: bool = False
 ) -> list[LocalActiveLog]:
-    """For each partition, the replica that a leader would have: with the latest leader epoch, and of those the longest.
+    """The replica of each partition that a leader would have: with the latest leader epoch, and of those the longest.
 
     Internal topics, whose names begin with two underscores, are left out unless named: Kafka cannot tier them.
     """

@@ -34,7 +34,7 @@ class Needs:
 
     events: KnownEvents
     may_go: Mapping[str, JudgedObject]
-    """By the objects' ids."""
+    """The objects that may go, by their ids."""
     kept: Mapping[str, int]
     """How many objects are kept, by the need of their neediest segment."""
     silence: str | None = None
@@ -171,6 +171,6 @@ def _local_retention_ms(values: Mapping[str, str | None], *, is_tiered: bool | N
 
 
 def _log_starts(cluster: Cluster, topic: TopicDescription) -> dict[int, int]:
-    """Of the partitions whose leaders answer."""
+    """The log starts of the partitions whose leaders answer."""
     listed = cluster.list_offsets(topic, OffsetSpec.EARLIEST)
     return {number: one.offset for number, one in listed.items() if one.error is None and one.offset is not None}

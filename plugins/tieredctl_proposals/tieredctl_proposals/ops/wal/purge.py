@@ -22,7 +22,7 @@ class PurgeLimits:
 
     cluster_id: str
     older_than_ms: int
-    """By when they came into quarantine."""
+    """The age of copies, by when they came into quarantine."""
     max_percent: float
     """The largest share of the store's combined objects, its quarantine included."""
 

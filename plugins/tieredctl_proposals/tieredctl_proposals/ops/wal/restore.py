@@ -42,7 +42,7 @@ class RestoreOptions:
     with_gaps: bool = False
     """What there is of partitions with missing offsets."""
     without_events: bool = False
-    """By the objects' own indexes."""
+    """Whether the objects' own indexes tell what they hold."""
     dry_run: bool = False
 
 

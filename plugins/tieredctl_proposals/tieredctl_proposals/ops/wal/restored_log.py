@@ -39,7 +39,7 @@ from tieredctl_proposals.wal.replayed import KnownWalSegment
 _VERIFY = "`tieredctl wal verify` shows all that is damaged or missing."
 _MOST_LOG_BYTES = 1 << 30
 _MOST_OFFSETS = (1 << 31) - 1
-"""Of one log file, whose indexes have relative offsets of 32 bits."""
+"""The most offsets of one log file, whose indexes have relative offsets of 32 bits."""
 
 
 @dataclass(slots=True)

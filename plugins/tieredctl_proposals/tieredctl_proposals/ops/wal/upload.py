@@ -123,7 +123,7 @@ class _Packing:
     broker_id: int
     now_ms: int
     _added: list[list[tuple[int, int]]] = field(init=False)
-    """Of each log, the offsets in its items."""
+    """The offsets in each log's items."""
 
     def __post_init__(self) -> None:
         self._added = [[] for _ in self.due]

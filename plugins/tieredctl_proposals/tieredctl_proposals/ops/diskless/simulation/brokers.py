@@ -30,7 +30,7 @@ class Producer:
     partition: int
     sequence: int = 0
     records: int = 0
-    """Of the batch that is not acknowledged yet; 0 if there is none."""
+    """The records of the batch that is not acknowledged yet; 0 if there is none."""
     is_waiting: bool = False
 
 

@@ -76,7 +76,7 @@ class CoordinatorHost:
         self.topic_id = uuid_text(coordinator_id.to_bytes(16, "big"))
         self.failovers = self.snapshots = 0
         self.recoveries: Counter[Origin] = Counter()
-        """By what new leaders made their state of."""
+        """How many recoveries, by what new leaders made their state of."""
         self.has_faults = True
         self._settings, self._schedule, self._chance = settings, schedule, chance
         self._folder = folder

@@ -29,11 +29,11 @@ class Settings:
     orphan_scan_ms: int = 120_000
     orphan_grace_ms: int = 300_000
     crash_rate: float = 0.005
-    """Of uploads: the broker dies after it, before it has committed the file everywhere."""
+    """The share of uploads after which the broker dies, before it has committed the file everywhere."""
     failover_ms: int = 60_000
     """How long a coordinator has a leader, on average."""
     slow_store_rate: float = 0.01
-    """Of requests to the store: they take fifty times as long."""
+    """The share of requests to the store that take fifty times as long."""
     snapshot_records: int = 500
     """After so many records of its log a coordinator takes a snapshot."""
     clock_skew_ms: int = 20_000

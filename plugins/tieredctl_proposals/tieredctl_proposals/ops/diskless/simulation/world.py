@@ -43,7 +43,7 @@ class Promises:
     def __init__(self, store: SimulatedStore, hosts: list[CoordinatorHost]) -> None:
         self.counts: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
-        """By what was lost: batches, objects, reads. Always empty, unless the settings cannot work."""
+        """How much was lost, by what it was: batches, objects, reads. Always empty, unless the settings cannot work."""
         self._store, self._hosts = store, hosts
         self._offsets: defaultdict[tuple[int, int], array[int]] = defaultdict(lambda: array("q"))
 
