@@ -56,9 +56,9 @@ class HadoopProcess:
         said = self._said()
         if not said:
             self._process.communicate()
-            log = (self.folder / "log").read_text(encoding="utf-8", errors="replace")
+            written = (self.folder / "log").read_text(encoding="utf-8", errors="replace")
             self._folder.cleanup()
-            raise ChildProcessError(f"{self._name} ended with {self._process.returncode}:\n{log[-2_000:]}")
+            raise ChildProcessError(f"{self._name} ended with {self._process.returncode}:\n{written[-2_000:]}")
         return said
 
     def _said(self) -> str:
