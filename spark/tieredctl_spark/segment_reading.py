@@ -136,8 +136,8 @@ def result_row(task: Mapping[str, Any], report: SegmentReport, store_url: str) -
 
 def failure_in_a_line(error: Exception) -> str:
     """What nobody foresaw, as a finding says it."""
-    said = str(error).splitlines()
-    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def failed_report(task: SegmentTask, layout: Layout, why: str) -> SegmentReport:

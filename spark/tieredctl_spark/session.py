@@ -242,8 +242,8 @@ def _demand_java() -> str:
 
 def _demand_new_enough(java: str) -> None:
     """Spark's own message for an old Java is a stack trace."""
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = _JAVA_VERSION.search(said)
+    version_text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = _JAVA_VERSION.search(version_text)
     if version and int(version[1]) < OLDEST_JAVA:
         raise _java_missing(f"Spark needs Java {OLDEST_JAVA} or later, but {java} is Java {version[1]}.")
 

@@ -47,8 +47,8 @@ def _shown(error: TieredctlError | FaultElsewhere) -> Exception:
 def _elsewhere(fault: Exception) -> FaultElsewhere:
     if isinstance(fault, FaultElsewhere):
         return fault
-    told = "".join(traceback.format_exception(fault))
-    return FaultElsewhere(fault_error(fault, None).message, told.encode("utf-8", "backslashreplace").decode())
+    trace = "".join(traceback.format_exception(fault))
+    return FaultElsewhere(fault_error(fault, None).message, trace.encode("utf-8", "backslashreplace").decode())
 
 
 def _is_sparks(error: BaseException) -> bool:

@@ -69,16 +69,16 @@ _WORD_MASK = 0xFFFFFFFF
 
 def _short_xxh32(data: bytes) -> int:
     """XXH32 without a seed of fewer than 16 bytes."""
-    found = _PRIMES[4] + len(data)
+    digest = _PRIMES[4] + len(data)
     words = len(data) // _LENGTH.size
     for at in range(words):
-        found = _rotated(found + _LENGTH.unpack_from(data, at * _LENGTH.size)[0] * _PRIMES[2], 17) * _PRIMES[3]
+        digest = _rotated(digest + _LENGTH.unpack_from(data, at * _LENGTH.size)[0] * _PRIMES[2], 17) * _PRIMES[3]
     for byte in data[words * _LENGTH.size :]:
-        found = _rotated(found + byte * _PRIMES[4], 11) * _PRIMES[0]
-    found &= _WORD_MASK
+        digest = _rotated(digest + byte * _PRIMES[4], 11) * _PRIMES[0]
+    digest &= _WORD_MASK
     for shift, prime in ((15, _PRIMES[1]), (13, _PRIMES[2]), (16, 1)):
-        found = (found ^ found >> shift) * prime & _WORD_MASK
-    return found
+        digest = (digest ^ digest >> shift) * prime & _WORD_MASK
+    return digest
 
 
 def _rotated(word: int, by: int) -> int:

@@ -77,11 +77,11 @@ class ConnectionAttempt:
 
     def _resolve(self) -> None:
         try:
-            found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            resolved = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError):
             message = f"{self.server} cannot be reached: unknown host name."
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint=_NAME_HINT) from None
-        addresses = [*dict.fromkeys(str(address[0]) for *_, address in found)]
+        addresses = [*dict.fromkeys(str(address[0]) for *_, address in resolved)]
         self._note(Step.NAME, ", ".join(addresses), {"addresses": addresses})
 
     def _passed(self, step: Step, connection: ServerConnection) -> None:
@@ -114,42 +114,42 @@ class ConnectionAttempt:
         chain = chain_of(connection)
         cipher = (connection.cipher() or ("",))[0]
         evidence = {"version": connection.version(), "cipher": cipher, "chain": _documents(chain)}
-        found = f"{connection.version()}, {cipher}" + (f"; {chain[0]}" if chain else "")
+        observation = f"{connection.version()}, {cipher}" + (f"; {chain[0]}" if chain else "")
         if ends_soon(chain):
-            self._note(Step.TLS, found, evidence, StepOutcome.ATTENTION, _RENEW_HINT)
+            self._note(Step.TLS, observation, evidence, StepOutcome.ATTENTION, _RENEW_HINT)
         else:
-            self._note(Step.TLS, found, evidence)
+            self._note(Step.TLS, observation, evidence)
 
     def _note_versions(self, connection: ServerConnection, metadata_version: int | None) -> None:
         ranges = connection.versions
         for_all, for_some = missing_for_all(ranges), missing_for_some(ranges)
         evidence = {"metadataVersion": metadata_version, "missing": for_all, "missingForSome": for_some}
-        found = release_in_words(ranges, metadata_version)
+        observation = release_in_words(ranges, metadata_version)
         if for_all:
-            message = f"{found}; tieredctl needs {'; '.join(for_all)}"
+            message = f"{observation}; tieredctl needs {'; '.join(for_all)}"
             self._note(Step.VERSIONS, message, evidence, StepOutcome.FAILED, _VERSIONS_HINT)
         else:
             without = f"; it lacks {'; '.join(for_some)}" if for_some else "; it knows all that tieredctl asks"
-            self._note(Step.VERSIONS, found + without, evidence)
+            self._note(Step.VERSIONS, observation + without, evidence)
 
     def _note_sign_in(self, connection: ServerConnection) -> None:
         if connection.has_login:
             sign_in = sign_in_of(self._properties)
             who = sign_in.identity()
-            found = sign_in.mechanism + ("" if who is None else f" as {who}")
-            self._note(Step.SIGN_IN, found, {"mechanism": sign_in.mechanism, "identity": who})
+            observation = sign_in.mechanism + ("" if who is None else f" as {who}")
+            self._note(Step.SIGN_IN, observation, {"mechanism": sign_in.mechanism, "identity": who})
             return
         own = clients_own(self._properties) if self._protocol == "SSL" else None
         if own is None:
-            found = "no login, and the listener asks for none"
-            self._note(Step.SIGN_IN, found, {"mechanism": None, "identity": None})
+            observation = "no login, and the listener asks for none"
+            self._note(Step.SIGN_IN, observation, {"mechanism": None, "identity": None})
             return
         evidence = {"mechanism": "SSL", "identity": own.subject, "certificate": own.document()}
-        found = f"the client's certificate, {own}"
+        observation = f"the client's certificate, {own}"
         if ends_soon([own]):
-            self._note(Step.SIGN_IN, found, evidence, StepOutcome.ATTENTION, _RENEW_HINT)
+            self._note(Step.SIGN_IN, observation, evidence, StepOutcome.ATTENTION, _RENEW_HINT)
         else:
-            self._note(Step.SIGN_IN, found, evidence)
+            self._note(Step.SIGN_IN, observation, evidence)
 
     def _fail(self, error: TieredctlError, seconds: float) -> None:
         """Fails the step after the last one that was passed; but a server may refuse a client's certificate with its
@@ -158,31 +158,31 @@ class ConnectionAttempt:
         skipped = () if self._protocol.endswith("SSL") else (Step.TLS,)
         step = next(one for one in _STEPS if one not in self._steps and one not in skipped)
         self.error, self.failed_at = error, Step.TLS if is_alert else step
-        found, evidence = error.message.rstrip("."), dict[str, object](error=str(error.code))
+        observation, evidence = error.message.rstrip("."), dict[str, object](error=str(error.code))
         if isinstance(error.__context__, ssl.SSLCertVerificationError):
             chain = presented_by(self._host, self._port, seconds)
             evidence["chain"] = _documents(chain)
-            found += f"; it presents {chain[0]}" if chain else ""
-        self._note(self.failed_at, found, evidence, StepOutcome.FAILED, error.hint)
+            observation += f"; it presents {chain[0]}" if chain else ""
+        self._note(self.failed_at, observation, evidence, StepOutcome.FAILED, error.hint)
 
     def _not_tried(self, step: Step) -> ConnectionStep:
         if step is Step.TLS and not self._protocol.endswith("SSL"):
-            found = f"security.protocol is {self._protocol}: nothing is encrypted"
+            observation = f"security.protocol is {self._protocol}: nothing is encrypted"
         elif self.failed_at is not None:
-            found = f"{self.failed_at} failed"
+            observation = f"{self.failed_at} failed"
         else:
-            found = self._why_no_login or ""
-        return ConnectionStep(self.server, step, StepOutcome.NOT_TRIED, found)
+            observation = self._why_no_login or ""
+        return ConnectionStep(self.server, step, StepOutcome.NOT_TRIED, observation)
 
     def _note(
         self,
         step: Step,
-        found: str,
+        observation: str,
         evidence: Mapping[str, object],
         outcome: StepOutcome = StepOutcome.OK,
         next_step: str | None = None,
     ) -> None:
-        self._steps[step] = ConnectionStep(self.server, step, outcome, found, next_step, evidence)
+        self._steps[step] = ConnectionStep(self.server, step, outcome, observation, next_step, evidence)
 
 
 def _documents(chain: Sequence[Presented]) -> list[Mapping[str, object]]:

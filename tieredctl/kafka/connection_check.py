@@ -43,8 +43,8 @@ def check_connection(bootstrap_server: str, command_config: Path | None) -> Conn
     if accepted is None:
         return ConnectionReport(steps, [one.error for one in attempts if one.error is not None])
     named = [_Broker(one.node_id, one.host, one.port) for one in accepted.cluster.brokers]
-    known = dict(zip(addresses, attempts, strict=True))
-    steps += _of_brokers(accepted.server, named, known, properties, min(seconds, _SECONDS_OF_A_BROKER))
+    attempt_at = dict(zip(addresses, attempts, strict=True))
+    steps += _of_brokers(accepted.server, named, attempt_at, properties, min(seconds, _SECONDS_OF_A_BROKER))
     return ConnectionReport(steps, (), accepted.cluster.cluster_id, accepted.server, accepted.allowed)
 
 
@@ -61,12 +61,12 @@ class _Broker(NamedTuple):
 def _of_brokers(
     server: str,
     named: list[_Broker],
-    known: Mapping[tuple[str, int], ConnectionAttempt],
+    attempt_at: Mapping[tuple[str, int], ConnectionAttempt],
     properties: Properties,
     seconds: float,
 ) -> Iterator[ConnectionStep]:
     """Whether clients reach the brokers where these say that they are; up to a login, which is tried at bootstrap
-    servers alone: what became of those is `known`."""
+    servers alone: `attempt_at` has these by address."""
 
     def tried(broker: _Broker) -> ConnectionAttempt:
         attempt = ConnectionAttempt(broker.host, broker.port, properties)
@@ -74,9 +74,11 @@ def _of_brokers(
         return attempt
 
     unreached = [
-        _unreached(broker, known[broker.address]) for broker in named if _has_failed(known.get(broker.address))
+        _unreached(broker, attempt_at[broker.address])
+        for broker in named
+        if _has_failed(attempt_at.get(broker.address))
     ]
-    others = [one for one in named if one.address not in known]
+    others = [one for one in named if one.address not in attempt_at]
     for count, (broker, attempt) in enumerate(zip(others, _at_once(tried, others), strict=True), 1):
         note("brokers tried", count, len(others))
         if _has_failed(attempt):
@@ -85,8 +87,8 @@ def _of_brokers(
     yield from unreached
     if not unreached:
         ids = sorted(one.node_id for one in named)
-        found = f"{counted(len(named), 'broker')} reached at the advertised address" + "es" * (len(named) != 1)
-        yield ConnectionStep(server, Step.BROKERS, StepOutcome.OK, found, None, {"brokerIds": ids})
+        observation = f"{counted(len(named), 'broker')} reached at the advertised address" + "es" * (len(named) != 1)
+        yield ConnectionStep(server, Step.BROKERS, StepOutcome.OK, observation, None, {"brokerIds": ids})
 
 
 def _has_failed(attempt: ConnectionAttempt | None) -> bool:
@@ -94,15 +96,15 @@ def _has_failed(attempt: ConnectionAttempt | None) -> bool:
 
 
 def _is_told(step: ConnectionStep) -> bool:
-    """Of an advertised broker, whose other steps are as those of a bootstrap server."""
+    """Whether a step of an advertised broker is told: its other steps are as those of a bootstrap server."""
     return step.outcome not in (StepOutcome.OK, StepOutcome.NOT_TRIED)
 
 
 def _unreached(broker: _Broker, attempt: ConnectionAttempt) -> ConnectionStep:
     assert attempt.error is not None
-    found = f"broker {broker.node_id} is advertised there, and {attempt.failed_at} failed: {attempt.error.message}"
+    failure = f"broker {broker.node_id} is advertised there, and {attempt.failed_at} failed: {attempt.error.message}"
     evidence = {"brokerId": broker.node_id, "failedStep": attempt.failed_at}
-    return ConnectionStep(attempt.server, Step.BROKERS, StepOutcome.FAILED, found, _ADVERTISED_HINT, evidence)
+    return ConnectionStep(attempt.server, Step.BROKERS, StepOutcome.FAILED, failure, _ADVERTISED_HINT, evidence)
 
 
 def _at_once(try_one: Callable[[_Broker], ConnectionAttempt], brokers: list[_Broker]) -> Iterator[ConnectionAttempt]:

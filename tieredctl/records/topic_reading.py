@@ -62,14 +62,14 @@ class TopicReading:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Ends early where `PartitionRecords` raises, so that whoever gathers records writes those that came before;
         `failure` has the error then. Raises it only where the store answers nothing from the beginning."""
-        found = self._of_all()
+        records = self._of_all()
         if self.pattern is not None:
-            found = self.pattern.matching(found)
+            records = self.pattern.matching(records)
         if self.most is not None:
-            found = first_records(found, self.most)
+            records = first_records(records, self.most)
         has_begun = False
         try:
-            for batch in found:
+            for batch in records:
                 self.returned += record_count(batch)
                 has_begun = True
                 yield batch

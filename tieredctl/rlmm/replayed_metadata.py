@@ -89,11 +89,11 @@ class ReplayedMetadata:
     def findings(self) -> list[Finding]:
         """The events that Kafka would refuse, and the segments whose size is not known, by metadata partition, then
         offset."""
-        found = [*self._refused_events(), *self._refused_deletes(), *self._unknown_sizes()]
+        placed = [*self._refused_events(), *self._refused_deletes(), *self._unknown_sizes()]
         for record in self.events.misplaced:
             place = record.metadata_partition, record.metadata_offset
-            found.append((place, misplaced_event(*place)))
-        return [finding for _, finding in sorted(found, key=lambda one: one[0])]
+            placed.append((place, misplaced_event(*place)))
+        return [finding for _, finding in sorted(placed, key=lambda one: one[0])]
 
     def segments(self) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
         """Every segment, by topic, topic id, partition, start offset."""
@@ -101,7 +101,7 @@ class ReplayedMetadata:
 
     def segments_of(self, partition: TopicIdPartition) -> list[KnownSegment]:
         """Those of one partition."""
-        return [known for _, known in self.known(self.rows_of(partition))]
+        return [segment for _, segment in self.known(self.rows_of(partition))]
 
     def rows_of(self, partition: TopicIdPartition) -> Ints:
         """The rows of one partition, by start offset."""
@@ -188,9 +188,9 @@ class ReplayedMetadata:
         return rows[UuidSet(wanted).has(self.rows.segment_ids.at(rows))]
 
     def states_of(self, segment_ids: Iterable[str]) -> dict[str, RemoteLogSegmentState]:
-        """By id, of those of some segments that are known."""
-        known = self.known(self.named(segment_ids))
-        return {segment.metadata.segment_id: segment.metadata.state for _, segment in known}
+        """The states of those of some segments that are known, by id."""
+        segments = self.known(self.named(segment_ids))
+        return {segment.metadata.segment_id: segment.metadata.state for _, segment in segments}
 
     def earliest_last_events(self) -> Iterator[tuple[TopicIdPartition, int]]:
         """Each partition that has segments, with the time of the earliest of their last events, in milliseconds."""
@@ -255,9 +255,9 @@ class ReplayedMetadata:
         if not self.events.contents.starts.is_described or not len(self.rows):
             return
         rows = np.flatnonzero(self.sizes(np.arange(len(self.rows))) < 0)
-        for _, known in self.known(rows):
-            place = known.metadata_partition, known.metadata_offset
-            yield place, unknown_size(known.metadata, *place)
+        for _, segment in self.known(rows):
+            place = segment.metadata_partition, segment.metadata_offset
+            yield place, unknown_size(segment.metadata, *place)
 
     def _refused_events(self) -> Iterator[tuple[_Place, Finding]]:
         events = self._refused.events
@@ -316,12 +316,12 @@ class _Caches(Mapping[TopicIdPartition, RemoteLogMetadataCache]):
 
 
 def _started(
-    found: SegmentEvents, partitions: Sequence[TopicIdPartition], events: EventColumns
+    described: SegmentEvents, partitions: Sequence[TopicIdPartition], events: EventColumns
 ) -> Iterator[RemoteLogSegmentMetadata]:
     """Events that copies begin with, as objects."""
     numbers, states = events.partitions.tolist(), events.states.tolist()
-    said = zip(events.segment_ids.texts(), found.contents.starts.begun(events.contents), strict=True)
-    for number, state, (segment_id, fields) in zip(numbers, states, said, strict=True):
+    begun = zip(events.segment_ids.texts(), described.contents.starts.begun(events.contents), strict=True)
+    for number, state, (segment_id, fields) in zip(numbers, states, begun, strict=True):
         partition = partitions[number]
         yield RemoteLogSegmentMetadata(
             topic_id_partition=partition, segment_id=segment_id, state=_STATES[state], **fields
@@ -352,9 +352,9 @@ def refused_event(
     if segment_id is not None:
         evidence["segmentId"] = segment_id
     about = MetadataSubject(metadata_partition, metadata_offset, segment_id=segment_id)
-    said = f"{before.name if before is not None else 'nothing'} to {after.name}"
+    transition = f"{before.name if before is not None else 'nothing'} to {after.name}"
     severity = Severity.INFO if refusal is Refusal.DELETED_ALREADY else None
-    return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence, severity, about)
+    return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{transition}: {refusal.value}", evidence, severity, about)
 
 
 def unknown_size(metadata: RemoteLogSegmentMetadata, metadata_partition: int, metadata_offset: int) -> Finding:

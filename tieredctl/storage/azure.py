@@ -299,8 +299,10 @@ class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
             raise
         if is_folder(answer.headers):
             raise object_missing(self.url, key)
-        told = answer.headers.get("content-range", "")
-        return asked_range(answer.body, start, end, status=answer.status, content_range=told, url=self.url, key=key)
+        content_range = answer.headers.get("content-range", "")
+        return asked_range(
+            answer.body, start, end, status=answer.status, content_range=content_range, url=self.url, key=key
+        )
 
     def _request(
         self,

@@ -44,8 +44,8 @@ def delete_together(
         return [unanswered(error, url)] * len(blobs)
     except TieredctlError as error:
         return [AzureFailure(error.code, error.message, hint=error.hint)] * len(blobs)
-    told = dict(_answers(answer))
-    return [_outcome(told.get(str(number)), url, name) for number, (name, _) in enumerate(blobs)]
+    answers = dict(_answers(answer))
+    return [_outcome(answers.get(str(number)), url, name) for number, (name, _) in enumerate(blobs)]
 
 
 def _outcome(answer: Answer | None, url: str, name: str) -> AzureFailure | None:

@@ -123,10 +123,10 @@ class AzureConnection:
             data: bytes = answer.internal_response.raw.read(decode_content=False)
         except (AzureError, requests.RequestException, HTTPError) as error:
             raise unanswered(error, url, f" at {account.endpoint}" if self.endpoint else "") from None
-        told = {name.lower(): value for name, value in answer.headers.items()}
+        lower_headers = {name.lower(): value for name, value in answer.headers.items()}
         if not 200 <= answer.status_code < 300:
-            raise refusal(answer.status_code, told, url)
-        return Answer(answer.status_code, told, data)
+            raise refusal(answer.status_code, lower_headers, url)
+        return Answer(answer.status_code, lower_headers, data)
 
 
 def dated() -> dict[str, str]:

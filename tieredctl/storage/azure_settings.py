@@ -222,6 +222,6 @@ def _is_past(text: str) -> bool:
 
 
 def _replication(statuses: Mapping[str, str]) -> str:
-    """By all rules that copy it; empty where none did."""
-    told = {status.upper() for status in statuses.values()}
-    return "FAILED" if "FAILED" in told else next(iter(told), "")
+    """The replication by all rules that copy it; empty where none did."""
+    stated = {status.upper() for status in statuses.values()}
+    return "FAILED" if "FAILED" in stated else next(iter(stated), "")

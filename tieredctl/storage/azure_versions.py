@@ -26,10 +26,10 @@ def container_retention(
 ) -> Retention:
     """Soft delete is the account's, locks are the container's. Versioning is told to the management API alone: it shows
     in the blobs."""
-    told, service = _told(lambda: request("HEAD", {})), _told(lambda: request_service({"comp": "properties"}))
+    container, service = _told(lambda: request("HEAD", {})), _told(lambda: request_service({"comp": "properties"}))
     versioning = _versioning_if_told(request, address)
     properties = None if service is None else service_properties(service.body)
-    lock = None if told is None else _lock(told.headers)
+    lock = None if container is None else _lock(container.headers)
     if properties is None:
         # What soft delete keeps is not known: only that more is kept is certain.
         return Retention(versioning if versioning is Versioning.ENABLED else Versioning.UNKNOWN, lock)

@@ -16,10 +16,10 @@ def asked_range(
     """The bytes from `start` to `end` (exclusive) by the body of an answer, which has all of the object's where a
     server knows of no ranges. Raises TieredctlError `store-unreachable` where it has others than it says, or than were
     asked for."""
-    told = _CONTENT_RANGE.match(content_range)
-    if told is not None and (int(told[1]), int(told[2])) != (start, start + len(body) - 1):
+    stated = _CONTENT_RANGE.match(content_range)
+    if stated is not None and (int(stated[1]), int(stated[2])) != (start, start + len(body) - 1):
         raise other_bytes(url, key)
-    return body[start:end] if told is None and status == HTTPStatus.OK else body
+    return body[start:end] if stated is None and status == HTTPStatus.OK else body
 
 
 def other_bytes(url: str, key: str) -> TieredctlError:

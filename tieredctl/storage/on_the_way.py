@@ -50,7 +50,7 @@ def _wrapped(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(one))
         yield one
-        told = [one.__cause__, one.__context__, getattr(one, "reason", None), getattr(one, "inner_exception", None)]
+        causes = [one.__cause__, one.__context__, getattr(one, "reason", None), getattr(one, "inner_exception", None)]
         named = getattr(one, "kwargs", None)
-        told += [*one.args, *(named.values() if isinstance(named, dict) else ())]
-        waiting += [other for other in told if isinstance(other, BaseException)]
+        causes += [*one.args, *(named.values() if isinstance(named, dict) else ())]
+        waiting += [other for other in causes if isinstance(other, BaseException)]

@@ -44,13 +44,13 @@ def _ca_bundle(path: str | None) -> str | None:
 
     hint = "Name a file of certificates in PEM."
     try:
-        known = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        known.load_verify_locations(cafile=path)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cafile=path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
         message = f"The store option ca-bundle is {path!r}, of which no certificate can be read"
-        told = f"{message} ({reason})." if reason else f"{message}."
-        raise TieredctlError(ErrorCode.USAGE, told, hint=hint) from None
+        sentence = f"{message} ({reason})." if reason else f"{message}."
+        raise TieredctlError(ErrorCode.USAGE, sentence, hint=hint) from None
     return path
 
 

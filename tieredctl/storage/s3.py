@@ -376,9 +376,9 @@ class S3Store(BucketStore[S3Connection]):
             raise
 
     def _range(self, key: str, answer: Answer, start: int, end: int | None) -> bytes:
-        body, told = self.connection.body(answer, self.url), answer.get("ContentRange", "")
+        body, content_range = self.connection.body(answer, self.url), answer.get("ContentRange", "")
         status = answer["ResponseMetadata"]["HTTPStatusCode"]
-        return asked_range(body, start, end, status=status, content_range=told, url=self.url, key=key)
+        return asked_range(body, start, end, status=status, content_range=content_range, url=self.url, key=key)
 
     def _request(self, operation: Operation, **parameters: Any) -> Answer:
         return self.connection.request(operation, self.url, Bucket=self.address.bucket, **parameters)

@@ -140,10 +140,10 @@ class S3Settings:
         for _ in range(_MOST_TIERING_PAGES):
             answer = self._setting("list_bucket_intelligent_tiering_configurations", **place)
             listed += answer.get("IntelligentTieringConfigurationList", ())
-            said = following(answer, "NextContinuationToken") if answer else None
-            if said is None:
+            next_page = following(answer, "NextContinuationToken") if answer else None
+            if next_page is None:
                 return listed
-            place = {"ContinuationToken": said[0]}
+            place = {"ContinuationToken": next_page[0]}
         raise S3Failure(ErrorCode.UNREADABLE, f"{self.address.url} lists archive tiers without end.")
 
     def _public(self, about: Callable[..., Answer | None]) -> tuple[str | None, bool | None]:

@@ -121,19 +121,19 @@ def _log(
 
 
 def _demand_partitions(state: ClusterState, begin_at: Beginnings) -> None:
-    known = {(one.topic, one.partition) for one in partitions_of(state.image)}
+    in_set = {(one.topic, one.partition) for one in partitions_of(state.image)}
     for topic, partition in begin_at:
-        if (topic, partition) not in known:
+        if (topic, partition) not in in_set:
             raise TieredctlError(ErrorCode.USAGE, f"--begin-at: there is no partition {topic}-{partition} to restore.")
 
 
 def _known_of(
-    state: ClusterState, known: KnownMetadata, listed: Mapping[tuple[str, int], LogEnds]
+    state: ClusterState, metadata: KnownMetadata, listed: Mapping[tuple[str, int], LogEnds]
 ) -> tuple[dict[TopicIdPartition, LogEnds | None], dict[TopicIdPartition, int]]:
     """Where each partition's log began and ended, and how many segments by the events are in the store."""
     ends, promised = dict[TopicIdPartition, LogEnds | None](), dict[TopicIdPartition, int]()
     for one in partitions_of(state.image):
-        segments = known.segments(one).values()
+        segments = metadata.segments(one).values()
         finished = [segment for segment in segments if segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED]
         ends[one] = LogEnds.known(listed.get((one.topic_id, one.partition)), finished)
         promised[one] = len(finished)
@@ -142,23 +142,23 @@ def _known_of(
 
 def _recovery(
     listed: ListedStore | None,
-    known: KnownMetadata,
+    metadata: KnownMetadata,
     ends: Mapping[TopicIdPartition, LogEnds | None],
     metadata_partitions: int | None,
 ) -> tuple[Recovery | None, dict[TopicIdPartition, RestoredLog]]:
     """What the store has, beside what the events say; nothing where it is empty."""
     if listed is None:
         return None, {}
-    judge = SegmentJudge(known, listed.store, listed.layout, known.traits, brokers_are_gone=True)
-    planner = RecoveryPlanner(known, judge, metadata_partitions=metadata_partitions)
+    judge = SegmentJudge(metadata, listed.store, listed.layout, metadata.traits, brokers_are_gone=True)
+    planner = RecoveryPlanner(metadata, judge, metadata_partitions=metadata_partitions)
     in_store = LogsInStore(listed.store, listed.layout)
     logs, kept, findings = dict[TopicIdPartition, RestoredLog](), list[PartitionRecovery](), list[Finding]()
-    for done, (partition, segments) in enumerate(_with_promised(listed, known, ends), 1):
+    for done, (partition, segments) in enumerate(_with_promised(listed, metadata, ends), 1):
         one = planner.partition(partition, segments)
         if not one.segments:
             continue
         if partition in ends:
-            log = in_store.log(one, known.deleted_offsets(partition), ends[partition])
+            log = in_store.log(one, metadata.deleted_offsets(partition), ends[partition])
             if log is not None:
                 logs[partition] = log
                 one = without_known(placed_in_log(one, log, planner) if ends[partition] is None else one)
@@ -167,11 +167,11 @@ def _recovery(
             findings += left_in_store(one)
         note("partitions", done)
     listing = listed.listing
-    return Recovery(kept, listing.objects, listing.unexplained, (*known.findings, *findings)), logs
+    return Recovery(kept, listing.objects, listing.unexplained, (*metadata.findings, *findings)), logs
 
 
 def _with_promised(
-    listed: ListedStore, known: KnownMetadata, restored: Collection[TopicIdPartition]
+    listed: ListedStore, metadata: KnownMetadata, restored: Collection[TopicIdPartition]
 ) -> Iterator[tuple[TopicIdPartition, Sequence[StoredSegment]]]:
     """What the store has by partition; of those partitions of which the listing has nothing, and the events have
     segments, nothing: it may be older than these."""
@@ -179,7 +179,7 @@ def _with_promised(
     for partition, segments in listed.partitions():
         seen.add(partition)
         yield partition, segments
-    yield from ((one, ()) for one in restored if one not in seen and known.segments(one))
+    yield from ((one, ()) for one in restored if one not in seen and metadata.segments(one))
 
 
 def _same(events: MetadataSource) -> MetadataSource:

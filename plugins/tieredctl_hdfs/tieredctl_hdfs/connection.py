@@ -233,10 +233,10 @@ def _demand_success(answer: Answer, url: str) -> Answer:
 def _refusal(answer: Answer, url: str) -> HdfsFailure:
     """The failure that an answer means. Hadoop's message is not repeated: it may be a whole stack."""
     reason = _reason(answer.body)
-    said = reason or str(answer.status)
+    why = reason or str(answer.status)
 
     def failed(code: ErrorCode, sentence: str, hint: str | None = None) -> HdfsFailure:
-        return HdfsFailure(code, f"{url} {sentence} ({said}).", reason=reason, hint=hint)
+        return HdfsFailure(code, f"{url} {sentence} ({why}).", reason=reason, hint=hint)
 
     if reason in _NOT_ACTIVE:
         return failed(ErrorCode.STORE_UNREACHABLE, "has no active namenode among those that were asked")
@@ -257,8 +257,8 @@ def _refusal(answer: Answer, url: str) -> HdfsFailure:
 def _reason(body: bytes) -> str:
     """The name of Hadoop's exception; empty for an answer that is none of its."""
     try:
-        told = json.loads(body)["RemoteException"]
-        reason, message = told["exception"], told.get("message")
+        remote_exception = json.loads(body)["RemoteException"]
+        reason, message = remote_exception["exception"], remote_exception.get("message")
     except (AttributeError, KeyError, TypeError, ValueError):
         return ""
     if not isinstance(reason, str) or len(reason) > _LONGEST_REASON:

@@ -109,8 +109,8 @@ class _Watching:
 
     def places(self, places: StatusPlaces, name: str = "") -> ExporterMetrics:
         """Watches these; the name of a context begins what is told."""
-        told = f"{name}: " if name else ""
-        tellers = () if self.quiet else (partial(_tell, told), partial(_tell_loss, told))
+        prefix = f"{name}: " if name else ""
+        tellers = () if self.quiet else (partial(_tell, prefix), partial(_tell_loss, prefix))
         watched = Exporter(places, self.older_than_ms, self.most_topics, *tellers)
         self.exporters.append(watched)
         return ExporterMetrics(lambda: watched.latest, self.interval_seconds)
@@ -157,14 +157,14 @@ class _Watching:
                 watched.close()
 
 
-def _tell(told: str, part: str, error: TieredctlError | None) -> None:
+def _tell(prefix: str, part: str, error: TieredctlError | None) -> None:
     if error is None:
-        say(f"{told}{part}: known again")
+        say(f"{prefix}{part}: known again")
     else:
-        say(f"{told}{part}: not known now")
+        say(f"{prefix}{part}: not known now")
         say_error(error)
 
 
-def _tell_loss(told: str, why: TieredctlError) -> None:
-    say(f"{told}metadata: what was known is dropped, and it is read again from its beginning")
+def _tell_loss(prefix: str, why: TieredctlError) -> None:
+    say(f"{prefix}metadata: what was known is dropped, and it is read again from its beginning")
     say_error(why)

@@ -211,9 +211,9 @@ def plan(
 
     For example: tieredctl restore plan --from s3://backups/kafka --store s3://tiered --node 1=/var/lib/kafka/data
     """
-    with _restore(options, remote, cluster_id) as found:
-        view.say(*_sentences(found))
-        return view.plan("RestorePlan", found.plan, RestoredLogRow, _code(found.plan))
+    with _restore(options, remote, cluster_id) as restoration:
+        view.say(*_sentences(restoration))
+        return view.plan("RestorePlan", restoration.plan, RestoredLogRow, _code(restoration.plan))
 
 
 def apply(
@@ -232,9 +232,9 @@ def apply(
 
     For example: tieredctl restore apply --from s3://backups/kafka --store s3://tiered --node 1=/var/lib/kafka/data
     """
-    with _restore(options, remote, cluster_id) as found:
-        shown = found.plan
-        view.say(*_sentences(found))
+    with _restore(options, remote, cluster_id) as restoration:
+        shown = restoration.plan
+        view.say(*_sentences(restoration))
         if not shown.nodes_here():
             raise TieredctlError(ErrorCode.USAGE, "No node has a folder on this machine.", hint="Give --node ID=DIR.")
         shown.demand_applicable()
@@ -249,7 +249,7 @@ def apply(
         )
         what = f"Writing {counted(len(shown.nodes_here()), 'node')} of a cluster that no longer runs"
         demand_confirmation(what, shown.manifest.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-        outcome = found.apply()
+        outcome = restoration.apply()
     code = _end(shown, outcome, view, dry_run=False)
     then = "status, verify, and new passwords" if shown.summary()["leftOut"] else "status and verify"
     view.say(f"Start the nodes with the properties that they had. Then: tieredctl {then}.")
@@ -279,11 +279,11 @@ def _code(shown: RestorePlan) -> ExitCode:
     return ExitCode.FINDINGS if summary["lostOffsets"] else ExitCode.CLEAN
 
 
-def _sentences(found: Restore) -> Iterator[str]:
-    shown = found.plan
+def _sentences(restoration: Restore) -> Iterator[str]:
+    shown = restoration.plan
     summary = shown.summary()
-    if found.newer_sets:
-        yield f"Set {shown.manifest.number} is not the newest: there are {found.newer_sets} after it."
+    if restoration.newer_sets:
+        yield f"Set {shown.manifest.number} is not the newest: there are {restoration.newer_sets} after it."
     yield from _some("Unknown" if shown.is_without_backup else "Not in the set", shown.manifest.unread)
     yield from _some("To be given again", summary["leftOut"])
     if shown.secrets is None and shown.manifest.encrypted:

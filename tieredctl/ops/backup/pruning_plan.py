@@ -144,33 +144,33 @@ def plan_prune(sets: ClusterSets[_Store], rules: KeepRules, now_ms: int) -> Prun
     store does.
     """
     listed = [*sets.store.list(f"{sets.cluster_id}/")]
-    known = _whole_sets(sets)
+    read_sets = _whole_sets(sets)
     written_ms = sets.written_ms()
-    known = {number: known.get(number) or sets.read(number) for number in written_ms}
-    if not known:
+    read_sets = {number: read_sets.get(number) or sets.read(number) for number in written_ms}
+    if not read_sets:
         raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{sets.store.url} has no set of {sets.cluster_id} any more.")
-    ages_ms = {number: now_ms - max(known[number].manifest.created_ms, written_ms[number]) for number in known}
-    reasons = _reasons(known, ages_ms, rules)
-    first = _first(known, min(reasons))
-    parts = [*_parts(sets, listed, known, reasons, first)]
-    kept = {number: one.sha256 for number, one in known.items() if number >= first}
+    ages_ms = {number: now_ms - max(read_sets[number].manifest.created_ms, written_ms[number]) for number in read_sets}
+    reasons = _reasons(read_sets, ages_ms, rules)
+    first = _first(read_sets, min(reasons))
+    parts = [*_parts(sets, listed, read_sets, reasons, first)]
+    kept = {number: one.sha256 for number, one in read_sets.items() if number >= first}
     return PrunePlan(sets.store.url, sets.cluster_id, rules, first, kept, parts)
 
 
 def _whole_sets(sets: ClusterSets[_Store]) -> dict[int, KnownSet]:
     """All sets, by number. Raises TieredctlError `undecodable` where anything of them is missing or altered."""
-    damage, known = sets.examined()
+    damage, read_sets = sets.examined()
     if damage:
         more = f" (and {counted(len(damage) - 1, 'more finding')})" if len(damage) > 1 else ""
         message = f"Nothing can be pruned: {damage[0].subject}: {damage[0].message}{more}."
-        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_way_out(sets.cluster_id, damage, known))
-    return known
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_way_out(sets.cluster_id, damage, read_sets))
+    return read_sets
 
 
-def _way_out(cluster_id: str, damage: Sequence[Finding], known: Mapping[int, KnownSet]) -> str:
+def _way_out(cluster_id: str, damage: Sequence[Finding], read_sets: Mapping[int, KnownSet]) -> str:
     """What a person can do about damage, which is seen for as long as it is there: nothing removes it by itself."""
     last = max(one.about.number for one in damage if isinstance(one.about, BackupSetSubject))
-    later = (number for number, one in known.items() if number > last and one.manifest.base == number)
+    later = (number for number, one in read_sets.items() if number > last and one.manifest.base == number)
     first = next(later, None)
     if first is None:
         return (
@@ -190,10 +190,10 @@ def needed_objects(sets: ClusterSets[_Store], manifest: Manifest) -> dict[str, i
     return {sets.manifest_key(manifest.number): None, **files}
 
 
-def _reasons(known: Mapping[int, KnownSet], ages_ms: Mapping[int, int], rules: KeepRules) -> dict[int, str]:
+def _reasons(read_sets: Mapping[int, KnownSet], ages_ms: Mapping[int, int], rules: KeepRules) -> dict[int, str]:
     """Why sets stay that the rules, or the caution of this, keep."""
-    descending = sorted(known, reverse=True)
-    whole = next((number for number in descending if not known[number].manifest.unread), None)
+    descending = sorted(read_sets, reverse=True)
+    whole = next((number for number in descending if not read_sets[number].manifest.unread), None)
     reasons = {descending[0]: _NEWEST}
     if whole is not None:
         reasons.setdefault(whole, _WHOLE)
@@ -204,12 +204,12 @@ def _reasons(known: Mapping[int, KnownSet], ages_ms: Mapping[int, int], rules: K
     return reasons
 
 
-def _first(known: Mapping[int, KnownSet], oldest: int) -> int:
+def _first(read_sets: Mapping[int, KnownSet], oldest: int) -> int:
     """The set with which the events of `oldest` and of all after it begin."""
     first = oldest
-    while (lower := min(one.manifest.base for number, one in known.items() if number >= first)) < first:
+    while (lower := min(one.manifest.base for number, one in read_sets.items() if number >= first)) < first:
         first = lower
-    if first not in known or known[first].manifest.base != first:
+    if first not in read_sets or read_sets[first].manifest.base != first:
         message = f"Nothing can be pruned: set {oldest} or a later one needs set {first}, which begins no chain."
         raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="See `tieredctl backup verify`.")
     return first
@@ -218,14 +218,14 @@ def _first(known: Mapping[int, KnownSet], oldest: int) -> int:
 def _parts(
     sets: ClusterSets[_Store],
     listed: Sequence[StoredObject],
-    known: Mapping[int, KnownSet],
+    read_sets: Mapping[int, KnownSet],
     reasons: Mapping[int, str],
     first: int,
 ) -> Iterator[PlannedSet]:
     stored = {one.key: one for one in listed}
-    keys = {number: needed_objects(sets, one.manifest) for number, one in known.items()}
-    kept = {key for number in known if number >= first for key in keys[number]}
-    old = {key for number in known if number < first for key in keys[number]}
+    keys = {number: needed_objects(sets, one.manifest) for number, one in read_sets.items()}
+    kept = {key for number in read_sets if number >= first for key in keys[number]}
+    old = {key for number in read_sets if number < first for key in keys[number]}
     doomed: dict[int, list[StoredObject]] = {}
     for one in listed:
         number = _number_of(one.key.removeprefix(f"{sets.cluster_id}/"), is_named=one.key in old)
@@ -235,8 +235,8 @@ def _parts(
             message = f"Nothing can be pruned: {one.key} lies with set {number}, and a later set needs it."
             raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="See `tieredctl backup verify`.")
         doomed.setdefault(number, []).append(one)
-    for number in sorted({*doomed, *known}):
-        manifest = known[number].manifest if number in known else None
+    for number in sorted({*doomed, *read_sets}):
+        manifest = read_sets[number].manifest if number in read_sets else None
         if number >= first:
             objects = [stored[key] for key in keys[number] if key in stored]
             yield PlannedSet(number, Action.KEEP, reasons.get(number, _NEEDED), objects, manifest)

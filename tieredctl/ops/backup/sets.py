@@ -198,14 +198,14 @@ class ClusterSets(Generic[_Store]):
         """What is missing, altered, cut or swapped in these sets, with its place, and by number those whose manifests
         can be read. Reads every byte. Sets that no later one needs may have been deleted or pruned, also meanwhile.
         Raises TieredctlError as the store does."""
-        known: dict[int, KnownSet] = {}
-        found = [*self._found(known)]
+        read_sets: dict[int, KnownSet] = {}
+        placed = [*self._found(read_sets)]
         first = self.first() or 0
-        findings = [finding for number, finding in found if number >= first]
-        return findings, {number: one for number, one in known.items() if number >= first}
+        findings = [finding for number, finding in placed if number >= first]
+        return findings, {number: one for number, one in read_sets.items() if number >= first}
 
-    def _found(self, known: dict[int, KnownSet]) -> Iterator[_Found]:
-        """Adds each set whose manifest can be read to `known`."""
+    def _found(self, read_sets: dict[int, KnownSet]) -> Iterator[_Found]:
+        """What is wrong with the sets; adds each whose manifest can be read to `read_sets`."""
         before: KnownSet | None = None
         numbers, first = self.numbers(), self.first()
         if first is not None:
@@ -221,7 +221,7 @@ class ClusterSets(Generic[_Store]):
                     self.manifest_key(number - 1), f"{_MISSING}, as all are from set {expected} on", number - 1
                 )
             try:
-                one = known[number] = self.read(number)
+                one = read_sets[number] = self.read(number)
             except TieredctlError as error:
                 if error.code not in NOT_READABLE:
                     raise
@@ -252,12 +252,12 @@ class ClusterSets(Generic[_Store]):
     def _begins_with(self, number: int, sha256_of_manifest: str | None = None) -> bool:
         """Whether a set needs none before it, and has a manifest with this checksum."""
         try:
-            known = self.read(number)
+            read_set = self.read(number)
         except TieredctlError as error:
             if error.code not in NOT_READABLE:
                 raise
             return False
-        return known.manifest.base == number and sha256_of_manifest in (None, known.sha256)
+        return read_set.manifest.base == number and sha256_of_manifest in (None, read_set.sha256)
 
     def has_files(self, manifest: Manifest) -> bool:
         """Whether every file of a set is there with its size; reads none."""
@@ -324,18 +324,18 @@ def the_cluster(store: ObjectStore, named: str | None) -> str:
     """The cluster that is named, or the only one. Raises TieredctlError `usage` where there is none, or a choice."""
     if named is not None and ClusterSets(store, named).numbers():
         return named  # a bucket may have much else
-    found = clusters_in(store)
-    if named in found:
+    cluster_ids = clusters_in(store)
+    if named in cluster_ids:
         return named  # all that is left of it was to be pruned
-    if not found:
+    if not cluster_ids:
         raise TieredctlError(ErrorCode.USAGE, f"{store.url} has no backup set.", hint="Check the URL.")
     if named is not None:
-        message = f"{store.url} has no set of cluster {named}; it has those of {', '.join(found)}."
+        message = f"{store.url} has no set of cluster {named}; it has those of {', '.join(cluster_ids)}."
         raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Check --cluster-id and the URL.")
-    if len(found) > 1:
-        message = f"{store.url} has sets of these clusters: {', '.join(found)}."
+    if len(cluster_ids) > 1:
+        message = f"{store.url} has sets of these clusters: {', '.join(cluster_ids)}."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Choose one with --cluster-id.")
-    return found[0]
+    return cluster_ids[0]
 
 
 def _checked_once(store: ObjectStore, key: str, file: SetFile) -> tuple[bytes | None, str | None]:

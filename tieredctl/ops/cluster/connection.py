@@ -63,22 +63,22 @@ def _step(allowed: AllowedOperations, rights: Rights, commands: list[str]) -> Co
     judged = _Judged([], [], [])
     judged.judge(rights.metadata_topic, allowed.metadata_topic, f"topic {METADATA_TOPIC}")
     judged.judge_topics(rights.topics, allowed)
-    told = frozenset(name for name, is_allowed in allowed.cluster.items() if is_allowed)
+    granted = frozenset(name for name, is_allowed in allowed.cluster.items() if is_allowed)
     for operation in rights.cluster:
-        judged.judge((operation,), told if operation in allowed.cluster else None, "the cluster")
+        judged.judge((operation,), granted if operation in allowed.cluster else None, "the cluster")
     judged.judge(rights.groups, allowed.any_group, "groups of any name")
     evidence = {"commands": commands, "lacking": _each(judged.lacking), "unknown": _each(judged.unknown)}
     subject = ", ".join(commands[:_NAMED_AT_MOST])
     if len(commands) > _NAMED_AT_MOST:
         subject += f" and {len(commands) - _NAMED_AT_MOST} more"
     if judged.lacking:
-        found = f"the user lacks {_listed(judged.lacking)}"
-        return ConnectionStep(subject, Step.RIGHTS, StepOutcome.DENIED, found, _HINT, evidence)
+        observation = f"the user lacks {_listed(judged.lacking)}"
+        return ConnectionStep(subject, Step.RIGHTS, StepOutcome.DENIED, observation, _HINT, evidence)
     if judged.unknown:
-        found = f"the cluster does not tell whether the user has {_listed(judged.unknown)}"
-        return ConnectionStep(subject, Step.RIGHTS, StepOutcome.UNKNOWN, found, _ASK_HINT, evidence)
-    found = "; ".join(["the user has the rights that they need", *judged.notes])
-    return ConnectionStep(subject, Step.RIGHTS, StepOutcome.OK, found, None, evidence)
+        observation = f"the cluster does not tell whether the user has {_listed(judged.unknown)}"
+        return ConnectionStep(subject, Step.RIGHTS, StepOutcome.UNKNOWN, observation, _ASK_HINT, evidence)
+    observation = "; ".join(["the user has the rights that they need", *judged.notes])
+    return ConnectionStep(subject, Step.RIGHTS, StepOutcome.OK, observation, None, evidence)
 
 
 class _Right(NamedTuple):
@@ -106,12 +106,12 @@ class _Judged(NamedTuple):
         if not operations:
             return
         if not seen:
-            told = None if seen is None else allowed.any_topic
-            hidden = told is not None and "Describe" not in told
+            of_any_topic = None if seen is None else allowed.any_topic
+            hidden = of_any_topic is not None and "Describe" not in of_any_topic
             for operation in operations:
                 # Nobody tells what else may be done with topics that are not there.
-                is_told = hidden or operation in _OF_ANY_TOPIC
-                self.judge((operation,), told if is_told else None, "topics")
+                is_known = hidden or operation in _OF_ANY_TOPIC
+                self.judge((operation,), of_any_topic if is_known else None, "topics")
             return
         for operation in operations:
             without = sorted(name for name, named in seen.items() if named is not None and operation not in named)

@@ -202,11 +202,11 @@ class _SegmentHealing:
         return part in self._found or part in now.damage
 
     def _planned(self, part: Part, reason: str, before: Examined) -> PlannedObject:
-        found, stored = self._found.get(part), before.stored.get(part)
-        obstacle = None if found else self._obstacle(part)
+        source, stored = self._found.get(part), before.stored.get(part)
+        obstacle = None if source else self._obstacle(part)
         condition = Condition.MISSING if stored is None else Condition.DAMAGED
-        is_unknown = found is None and self._may_be_somewhere(part)
-        return PlannedObject(part, self._keys[part], condition, reason, stored, found, obstacle, is_unknown)
+        is_unknown = source is None and self._may_be_somewhere(part)
+        return PlannedObject(part, self._keys[part], condition, reason, stored, source, obstacle, is_unknown)
 
     def _may_be_somewhere(self, part: Part) -> bool:
         """Also so for what could be rebuilt, if what it is rebuilt from may be somewhere."""

@@ -98,15 +98,15 @@ class Selection:
         yield from (replace(partitions, topic_ids=(one,)) for one in self.topic_ids)
         yield from (replace(partitions, numbers=(one,)) for one in self.numbers)
 
-    def demand_known(self, present: Collection[TopicIdPartition], said: str, hint: str | None = None) -> None:
+    def demand_known(self, present: Collection[TopicIdPartition], sentence: str, hint: str | None = None) -> None:
         """Raises TieredctlError `unknown-topic` if a topic, an id or a partition that was named is not among those
         that are known, with the nearest names, else a `hint`: a typo must not look like a clean result, nor vanish
-        beside what is known. `said` begins the sentence: `The metadata has no event of`."""
+        beside what is known. `sentence` is what comes before the name: `The metadata has no event of`."""
         for one in self.each():
             if not any(map(one.has, present)):
-                raise one.unknown(present, said, hint)
+                raise one.unknown(present, sentence, hint)
 
-    def unknown(self, present: Collection[TopicIdPartition], said: str, hint: str | None = None) -> TieredctlError:
+    def unknown(self, present: Collection[TopicIdPartition], sentence: str, hint: str | None = None) -> TieredctlError:
         """The error of `demand_known`."""
         others = [one for one in present if replace(self.partitions, numbers=()).has(one)]
         if self.topics and not others:
@@ -116,7 +116,7 @@ class Selection:
             of_topic = f"Topic {', '.join(self.topics)} has the {'id' if len(ids) == 1 else 'ids'} {', '.join(ids)}."
             hint = of_topic if ids else alike or hint
         besides = _besides(others) if self.topics or self.topic_ids else ""
-        return TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"{said} {self.partitions}{besides}.", hint=hint)
+        return TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"{sentence} {self.partitions}{besides}.", hint=hint)
 
     def has_segment(self, partition: TopicIdPartition, segment_id: str) -> bool:
         return self.names_segment(segment_id) and self.has(partition)

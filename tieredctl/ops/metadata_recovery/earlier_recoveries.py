@@ -101,14 +101,14 @@ class EarlierRecoveries:
         if not lacking:
             return {}
         self.known.refresh()
-        found: dict[TopicIdPartition, list[PromisedSegment]] = {}
+        lacking_by_partition: dict[TopicIdPartition, list[PromisedSegment]] = {}
         for partition in dict.fromkeys(one.metadata.topic_id_partition for one in lacking):
-            known = self.known.finished_by_no_broker(partition), self.known.deletion_begun_by_no_broker(partition)
-            still = {one.segment_id: one for one in chain(*known)}
+            unfinished = self.known.finished_by_no_broker(partition), self.known.deletion_begun_by_no_broker(partition)
+            still = {one.segment_id: one for one in chain(*unfinished)}
             kept = [one for one in lacking if still.get(one.metadata.segment_id) == one.metadata]
             if kept:
-                found[partition] = kept
-        return found
+                lacking_by_partition[partition] = kept
+        return lacking_by_partition
 
     def _of(
         self, partition: TopicIdPartition, stored: Mapping[TopicIdPartition, Collection[str]]
@@ -125,5 +125,5 @@ class EarlierRecoveries:
         keys = possible_objects(self.layout, metadata)
         there = {part for part, key in keys.items() if self.store.head(key) is not None}
         lacks = [part for part in self.layout.promised_objects(metadata) if part not in there]
-        found = PromisedSegment(metadata, [*keys.values()], lacks, not there, is_deleted)
-        return found if lacks or found.is_begun else None
+        promised = PromisedSegment(metadata, [*keys.values()], lacks, not there, is_deleted)
+        return promised if lacks or promised.is_begun else None

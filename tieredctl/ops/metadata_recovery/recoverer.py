@@ -214,9 +214,9 @@ class Recoverer:
         look finished, or their deletion begun and not ended."""
         left = self.known.finished_though_deleted(plan.partition)
         left += self.known.deletion_begun_by_no_broker(plan.partition)
-        known = {one.segment_id: one for one in left}
+        left_by_id = {one.segment_id: one for one in left}
         planned = [*plan.recovered(), *(one.metadata for one in plan.to_take_back)]
-        return [known[one.segment_id] for one in planned if one.segment_id in known]
+        return [left_by_id[one.segment_id] for one in planned if one.segment_id in left_by_id]
 
     def _take_back_recovered(self, outcome: RecoveredPartition) -> None:
         undone = [one for one in self._undone(outcome.plan) if one.segment_id in outcome.tried]
@@ -230,9 +230,9 @@ class Recoverer:
         if not planned:
             return
         self.known.refresh()
-        known = self._undone(outcome.plan)
+        left = self._undone(outcome.plan)
         gone = in_parallel(self.store, lambda one: all(self.store.head(key) is None for key in one.keys), planned)
-        undone = [one.metadata for one in compress(planned, gone) if one.metadata in known]
+        undone = [one.metadata for one in compress(planned, gone) if one.metadata in left]
         with critical_section():
             self._record_deletion(outcome, undone)
             outcome.taken_back += len(undone)

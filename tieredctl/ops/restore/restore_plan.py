@@ -111,10 +111,10 @@ class RestorePlan:
     def mark(self) -> str:
         """What is restored, as one word: the same plan has the same. Nodes with another do not fit together."""
         rows = [one.document() for one in self.rows()]
-        told = [self.set_sha256, sorted(self.placement.directories.items()), rows, [*map(list, self.committed)]]
+        identity = [self.set_sha256, sorted(self.placement.directories.items()), rows, [*map(list, self.committed)]]
         if self.secrets is not None:
-            told.append([*map(list, self.secrets)])
-        return sha256(json.dumps(told).encode()).hexdigest()
+            identity.append([*map(list, self.secrets)])
+        return sha256(json.dumps(identity).encode()).hexdigest()
 
     def demand_applicable(self) -> None:
         """Raises TieredctlError where what is unknown is not accepted, where a log's beginning is not known, and where

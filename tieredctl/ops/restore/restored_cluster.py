@@ -43,10 +43,10 @@ def cut_to_topics(image: ClusterImage, names: Sequence[str]) -> ClusterImage:
     `unknown-topic`."""
     if not names:
         return image
-    known = {topic.name for topic in image.topics.values()}
+    here = {topic.name for topic in image.topics.values()}
     for name in names:
-        if name not in known:
-            alike = nearest_hint(name, sorted(known))
+        if name not in here:
+            alike = nearest_hint(name, sorted(here))
             raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The backup set has no topic {name}.", hint=alike or "")
     topics = {key: one for key, one in image.topics.items() if one.name in names or is_internal(one.name)}
     kept = {topic.name for topic in topics.values()}
@@ -76,10 +76,10 @@ def restored_state(
 
 def _registration(image: ClusterImage, broker_id: int, placement: Placement) -> Values:
     """A broker that is down, in good order."""
-    known = image.brokers.get(broker_id)
+    registration = image.brokers.get(broker_id)
     directories = list(map(uuid_bytes, placement.directories[broker_id]))
-    if known is None:
-        known = {
+    if registration is None:
+        registration = {
             "BrokerId": broker_id,
             "IsMigratingZkBroker": False,
             "IncarnationId": directories[0],
@@ -89,7 +89,7 @@ def _registration(image: ClusterImage, broker_id: int, placement: Placement) -> 
             "Rack": None,
         }
     changed = {"Fenced": True, "InControlledShutdown": False, "LogDirs": directories, "CordonedLogDirs": None}
-    return {**known, **changed}
+    return {**registration, **changed}
 
 
 def _restored(values: Values, log: RestoredLog, placement: Placement) -> Values:
