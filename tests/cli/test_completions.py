@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command_line import REPOSITORY, SECONDS, Tieredctl, environment
 from tests.cli.offered_words import BROKER, PLACE, Offered, one_topic
 from tests.metadata_logs import TOPIC_ID, segment_id
-from tieredctl.cli.command_rows import tables
+from tieredctl.cli.command_rows import tables, write_tables
 from tieredctl.cli.completion.completing import VARIABLE, answer_shell
 from tieredctl.cli.completion.completion_cache import remember
 
@@ -28,6 +28,11 @@ SCRIPTS = {"bash": "tieredctl.bash", "zsh": "_tieredctl", "fish": "tieredctl.fis
 
 def test_the_table_of_commands_is_not_stale() -> None:
     assert {file: file.read_text(encoding="utf-8") for file in TABLES} == tables(), "run `make completions`"
+
+
+def test_the_table_of_a_package_that_is_not_installed_is_not_passed_over_in_silence() -> None:
+    with pytest.raises(SystemExit, match="No installed package with commands is called tieredctl_acme: install it"):
+        write_tables(["tieredctl_inkless", "tieredctl_acme"])
 
 
 def test_the_scripts_that_packagers_take_are_not_stale(tieredctl: Tieredctl) -> None:

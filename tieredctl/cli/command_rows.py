@@ -105,7 +105,15 @@ def _metavar(parameter: Any) -> str:
     return parameter.metavar or "|".join(_choices(parameter)) or str(parameter.name).upper()
 
 
+def write_tables(packages: Sequence[str]) -> None:
+    """Writes the tables of these packages, or of all. Raises SystemExit for one that is not installed."""
+    texts = {file: text for file, text in tables().items() if not packages or file.parent.name in packages}
+    missing = {*packages} - {file.parent.name for file in texts}
+    if missing:
+        sys.exit(f"No installed package with commands is called {', '.join(sorted(missing))}: install it first.")
+    for file, text in texts.items():
+        file.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    for file, text in tables().items():
-        if file.parent.name in sys.argv[1:] or not sys.argv[1:]:
-            file.write_text(text, encoding="utf-8")
+    write_tables(sys.argv[1:])
