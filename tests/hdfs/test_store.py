@@ -137,6 +137,19 @@ def test_what_is_longer_than_one_request_comes_back(filled: WritableObjectStore)
     assert filled.checksums(filled.head("long"))  # type: ignore[arg-type]
 
 
+def test_names_that_differ_in_how_characters_are_composed_are_of_two_files(
+    new_url: NewUrl, reached: Mapping[str, str]
+) -> None:
+    """Namenodes compose them where they send whoever wants bytes."""
+    store = open_writable_store(f"{new_url()}/e\u0301", reached)
+    written = {key: f"{key} has these".encode("utf-16") for key in ("\u00e9/1", "e\u0301/1", "\u212b", "\u00c5")}
+
+    for key, data in written.items():
+        store.write(key, data)
+
+    assert {stored.key: store.read(stored.key) for stored in store.list()} == written
+
+
 def test_what_is_still_being_written_is_no_object(filled: WritableObjectStore) -> None:
     filled.write("a/.tieredctl-unfinished-1", b"")
 

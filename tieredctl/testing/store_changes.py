@@ -25,7 +25,7 @@ WritableWith = Callable[[Mapping[str, bytes]], WritableObjectStore]
 
 IMPOSSIBLE = ("", "n" * 1_025, "\ud800")
 """Keys that no cloud's objects can have."""
-ODD = ("a b+c%41&?#=", "é/\U0001f600", "a*b\\c:|\"'<>~", "[a]{b}^`", "a\tb", " a ")
+ODD = ("a b+c%41&?#=", "é/\U0001f600", "e\u0301/\u212b", "a*b\\c:|\"'<>~", "[a]{b}^`", "a\tb", " a ")
 """Keys that nearly all stores can hold."""
 PART = 5 << 20
 """The smallest part that S3 takes."""

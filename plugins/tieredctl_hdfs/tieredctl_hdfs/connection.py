@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from unicodedata import normalize
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.on_the_way import obstacle
@@ -140,7 +141,7 @@ class HdfsConnection:
             answer = client.send(asked.method, f"{address}?{urlencode({**parameters, **more})}", url)
             if answer.status not in _REDIRECTIONS:
                 return _demand_success(answer, url)
-            datanode = _redirection(address, answer, url)
+            datanode = _to_path(_redirection(address, answer, url), asked.path)
             try:
                 return _demand_success(client.send(asked.method, datanode, url, asked.body, asked.size), url)
             except _NotReached as failure:
@@ -222,6 +223,16 @@ def _redirection(asked: str, answer: Answer, url: str) -> str:
     if urlsplit(place).scheme not in allowed:
         raise HdfsFailure(ErrorCode.UNREADABLE, f"{url} sends to another kind of server for bytes.")
     return place
+
+
+def _to_path(place: str, path: str) -> str:
+    """The same place with the path that was asked for: Java's `URI.toASCIIString`, with which namenodes write where they
+    send to, composes characters, and so names another file."""
+    parts, composed = urlsplit(place), normalize("NFC", path)
+    told = unquote(parts.path)
+    if path == composed or not told.endswith(composed):
+        return place
+    return parts._replace(path=quote(told.removesuffix(composed) + path)).geturl()
 
 
 def _demand_success(answer: Answer, url: str) -> Answer:
