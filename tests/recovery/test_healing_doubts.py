@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from errno import EIO
 from pathlib import Path
@@ -50,12 +51,20 @@ class ArchivedVersions(VersionedMemoryStore):
         return super().read(key, start, end)
 
 
-@pytest.mark.parametrize("place", ["kept-version", "quarantine", "store", "disk"])
+class SoftDeleting(ArchivedVersions):
+    """Which keeps what is deleted for a while."""
+
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        return [KeptVersion(key, str(number), 7, number, False) for number in (1, 2) if key not in self._objects]
+
+
+@pytest.mark.parametrize("place", ["kept-version", "quarantine", "store", "disk", "soft-deleted"])
 def test_bytes_that_may_be_where_nothing_could_be_read_are_not_lost(
     local: CapturedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     metadata, places = longest_chain(local)[2], MetadataPlace()
-    key, store, others = local.keys(metadata)[Part.LOG], ArchivedVersions(), []
+    kind = SoftDeleting if place == "soft-deleted" else ArchivedVersions
+    key, store, others = local.keys(metadata)[Part.LOG], kind(), []
     for one, data in local.objects.items():
         store.put(one, data)
     if place == "kept-version":

@@ -216,6 +216,21 @@ def test_past_versions_are_kept_and_the_blob_written_last_shows_whether_more_wil
         list(store.kept_versions())
 
 
+DELETED = "<Deleted>true</Deleted>"
+
+
+def test_what_soft_delete_keeps_of_a_blob_is_told(place: AzurePlace) -> None:
+    """Also of its versions and snapshots, and of no other blob."""
+    a = f"{place.root}a"
+    blobs = version(a, "1", 1, DELETED) + version(a, "2", 2, CURRENT) + version(f"{a}b", "3", 3, DELETED)
+    blobs += version(a, "", 4, f"{DELETED}<Snapshot>4</Snapshot>")
+    listed = Rule(answered(200, body=VERSIONS % blobs), "GET", "include=deleted")
+    with behind(place, listed) as (store, _):
+        assert [(kept.key, kept.version_id) for kept in store.soft_deleted("a")] == [("a", "1"), ("a", "snapshot=4")]
+    place.put("a")
+    assert place.store.soft_deleted("a") == []
+
+
 SERVICE = b"""<?xml version="1.0"?><StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled>
 <Days>7</Days></DeleteRetentionPolicy></StorageServiceProperties>"""
 

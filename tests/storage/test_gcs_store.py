@@ -173,6 +173,33 @@ def test_pages_of_versions_come_to_an_end(place: GcsPlace, fake_gcs_server: Obje
             list(bucket_at(proxy.endpoint).kept_versions())
 
 
+SOFT_DELETED = (
+    b'{"items": [{"name": "a", "size": "5", "generation": "7", "timeCreated": "2026-01-01T00:00:00Z", "storageClass": '
+    b'"NEARLINE", "softDeleteTime": "2026-01-02T00:00:00Z", "hardDeleteTime": "2026-01-09T00:00:00Z"}, '
+    b'{"name": "ab", "size": "1", "generation": "8", "timeCreated": "2026-01-01T00:00:00Z", '
+    b'"softDeleteTime": "2026-01-02T00:00:00Z"}]}'
+)
+
+
+def test_what_soft_delete_keeps_of_a_key_is_told(place: GcsPlace, fake_gcs_server: ObjectServer) -> None:
+    asked = Rule(always(SOFT_DELETED), "GET", "softDeleted=True")
+    with FaultyProxy(fake_gcs_server.endpoint, rules=[asked]) as proxy:
+        kept = bucket_at(proxy.endpoint).soft_deleted("a")
+
+    assert kept == [KeptVersion("a", "7", 5, 1_767_225_600_000, False, "NEARLINE")]
+
+
+def test_a_bucket_that_refuses_the_question_has_nothing_soft_deleted_if_it_says_so(
+    place: GcsPlace, fake_gcs_server: ObjectServer
+) -> None:
+    refused = Rule(lambda _request, _server: Reply(400, [], b"{}"), "GET", "softDeleted=True")
+    untold = Rule(lambda _request, _server: Reply(403, [], b"{}"), "GET", f"/b/{BUCKET}?")
+    with FaultyProxy(fake_gcs_server.endpoint, rules=[refused]) as proxy:
+        assert list(bucket_at(proxy.endpoint).soft_deleted("a")) == []
+    with FaultyProxy(fake_gcs_server.endpoint, rules=[refused, untold]) as proxy, refused_with("unreadable"):
+        bucket_at(proxy.endpoint).soft_deleted("a")
+
+
 SOUND_ITEM = {"name": "a", "size": "1", "generation": "7", "timeCreated": "2026-01-01T00:00:00Z"}
 
 

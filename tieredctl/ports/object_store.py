@@ -211,6 +211,11 @@ class ObjectStore(Protocol):
         """All bytes of what `kept_versions` gave. Raises TieredctlError as `read` does."""
         ...
 
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        """What soft delete keeps of a key's deleted or replaced objects, apart from versions: nobody reads it before it
+        is restored by other means."""
+        ...
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         """Every unfinished upload for a key that starts with `prefix`, by ascending key.
 

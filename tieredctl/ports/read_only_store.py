@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -64,6 +64,9 @@ class StoreAround:
 
     def read_version(self, kept: KeptVersion) -> bytes:
         return self.store.read_version(kept)
+
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        return self.store.soft_deleted(key)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self.store.multipart_uploads(prefix)

@@ -27,7 +27,13 @@ from tieredctl.storage.azure_connection import Answer, AzureConnection, AzureFai
 from tieredctl.storage.azure_listing import blobs_below, first_page_headers
 from tieredctl.storage.azure_listing_page import is_folder, quoted, time_ms
 from tieredctl.storage.azure_upload import upload_blocks
-from tieredctl.storage.azure_versions import container_retention, delete_kept, read_kept, version_entries
+from tieredctl.storage.azure_versions import (
+    container_retention,
+    delete_kept,
+    read_kept,
+    soft_deleted_blobs,
+    version_entries,
+)
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.byte_ranges import asked_range
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
@@ -102,6 +108,9 @@ class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
             if failure.reason in _ARCHIVED:
                 raise object_archived(self.url, kept.key) from None
             raise
+
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        return soft_deleted_blobs(self._request_container, self.address, key)
 
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)

@@ -23,6 +23,8 @@ class ListedBlob(NamedTuple):
     is_current_version: bool
     snapshot: str | None
     is_folder: bool
+    is_deleted: bool
+    """Soft delete keeps it."""
 
 
 class ListingPage(NamedTuple):
@@ -68,6 +70,7 @@ def _blob(element: ElementTree.Element, properties: Mapping[str, str]) -> Listed
         element.findtext("IsCurrentVersion") == "true",
         element.findtext("Snapshot"),
         properties.get("ResourceType") == "directory" or _is_marked(element.find("Metadata")),
+        element.findtext("Deleted") == "true",
     )
 
 

@@ -108,6 +108,20 @@ def version_entries(request: RequestContainer, address: BucketAddress, prefix: s
                 yield None
 
 
+def soft_deleted_blobs(request: RequestContainer, address: BucketAddress, key: str) -> list[KeptVersion]:
+    """What soft delete keeps of a blob, its versions and snapshots. Raises AzureFailure."""
+    name = address.root + key
+    found = pages(request, address, {"prefix": name, "include": "deleted,snapshots,versions"})
+    blobs = [blob for page in found for blob in page.blobs if blob.is_deleted and blob.stored.key == name]
+    return [
+        KeptVersion(
+            *(key, _kept_id(blob.snapshot, blob.version_id), blob.stored.size, blob.stored.last_modified_ms, False),
+            storage_class=blob.stored.storage_class,
+        )
+        for blob in blobs
+    ]
+
+
 def _kept_id(snapshot: str | None, version_id: str | None) -> str:
     return f"{_SNAPSHOT}{snapshot}" if snapshot is not None else version_id or ""
 

@@ -89,6 +89,10 @@ class CountingReader(StoreAround):
         self._count("read_version")
         return self.store.read_version(kept)
 
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        self._count("soft_deleted")
+        return self.store.soft_deleted(key)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         self._count("multipart_uploads")
         yield from self.store.multipart_uploads(prefix)

@@ -147,6 +147,19 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
             raise
         return data
 
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        name = self.address.root + key
+        try:
+            found = [blob for blob in self._blobs({"prefix": name, "soft_deleted": True}) if blob.name == name]
+        except GcsFailure as failure:
+            told = failure.code is ErrorCode.UNREADABLE and self.retention()
+            if told and told.versioning is not Versioning.UNKNOWN and told.soft_delete_days is None:
+                return ()
+            raise
+        # Servers that do not know the question list what is there.
+        stored = [self._stored(blob) for blob in found if blob._properties.get("softDeleteTime")]
+        return [KeptVersion(key, one.version, one.size, one.last_modified_ms, False, one.storage_class) for one in stored]
+
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)
 

@@ -143,6 +143,9 @@ class RetryingStore(StoreAround):
     def read_version(self, kept: KeptVersion) -> bytes:
         return self.policy.run(lambda _: self.store.read_version(kept))
 
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        return self.policy.run(lambda _: self.store.soft_deleted(key))
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self._each_once(lambda: self.store.multipart_uploads(prefix))
 

@@ -115,6 +115,9 @@ class S3Store(BucketStore[S3Connection]):
                 raise object_archived(self.url, kept.key) from None
             raise
 
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:  # noqa: ARG002 - S3 has nothing but versions
+        return ()
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
         parameters = {"Prefix": self.address.root + prefix, "EncodingType": "url"}

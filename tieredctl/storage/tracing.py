@@ -81,6 +81,10 @@ class TracingStore(StoreAround):
             asked.answer = _bytes(len(data))
         return data
 
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        with self._asked(f"list soft-deleted {key}"):
+            return self.store.soft_deleted(key)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self._streamed(f"list uploads {prefix}".strip(), self.store.multipart_uploads(prefix), "upload")
 

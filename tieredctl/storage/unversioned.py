@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -31,6 +31,9 @@ class UnversionedStore:
 
     def read_version(self, kept: KeptVersion) -> bytes:
         raise TieredctlError(ErrorCode.OBJECT_MISSING, f"This store keeps no version of {kept.key}.")
+
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:  # noqa: ARG002
+        return ()
 
     def delete_version(self, kept: KeptVersion) -> None:
         """Nothing is kept here."""

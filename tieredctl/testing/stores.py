@@ -71,3 +71,4 @@ class StoreContract(StoreReadingContract, StoreChangesContract):
         if not kind.keeps_versions:
             assert store.retention().versioning is Versioning.OFF
             assert list(store.kept_versions()) == []
+            assert list(store.soft_deleted("a")) == []

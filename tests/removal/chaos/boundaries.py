@@ -194,6 +194,9 @@ class ObservedStore(NoUploads):
     def read_version(self, kept: KeptVersion) -> bytes:
         return self.store.read_version(kept)
 
+    def soft_deleted(self, key: str) -> Sequence[KeptVersion]:
+        return self.store.soft_deleted(key)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         yield from self.store.multipart_uploads(prefix)
 

@@ -68,7 +68,8 @@ class ObjectSources:
 
     def candidates(self, metadata: RemoteLogSegmentMetadata, part: Part, key: str) -> Iterator[Candidate | Refusal]:
         """Candidates for one object, the most trusted first, and of these the newest."""
-        for source in (self._kept_versions(key), self._copies(key), self._elsewhere(metadata, part)):
+        whole = self._kept_versions(key), self._copies(key), self._elsewhere(metadata, part)
+        for source in (*whole, self._soft_deleted(key)):
             try:
                 yield from source
             except TieredctlError as error:
@@ -81,6 +82,13 @@ class ObjectSources:
         for kept in sorted(versions, key=lambda one: one.last_modified_ms, reverse=True):
             place = f"version {kept.version_id} of {key}"
             yield _sized(Source.KEPT_VERSION, place, kept.size, lambda kept=kept: self.store.read_version(kept))  # type: ignore[misc]
+
+    def _soft_deleted(self, key: str) -> Iterator[Refusal]:
+        kept = self.store.soft_deleted(key)
+        if kept:
+            newest = max(kept, key=lambda one: one.last_modified_ms)
+            place = f"{self.store.url.rstrip('/')}/{key} of {size_text(newest.size)}, which soft delete keeps"
+            yield Refusal(place, "the store's own tools restore it", is_unread=True)
 
     def _copies(self, key: str) -> Iterator[Candidate | Refusal]:
         if self._quarantined is None:
