@@ -158,7 +158,9 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
             raise
         # Servers that do not know the question list what is there.
         stored = [self._stored(blob) for blob in found if blob._properties.get("softDeleteTime")]
-        return [KeptVersion(key, one.version, one.size, one.last_modified_ms, False, one.storage_class) for one in stored]
+        return [
+            KeptVersion(key, one.version, one.size, one.last_modified_ms, False, one.storage_class) for one in stored
+        ]
 
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)

@@ -226,8 +226,8 @@ def _redirection(asked: str, answer: Answer, url: str) -> str:
 
 
 def _to_path(place: str, path: str) -> str:
-    """The same place with the path that was asked for: Java's `URI.toASCIIString`, with which namenodes write where they
-    send to, composes characters, and so names another file."""
+    """The same place with the path that was asked for: Java's `URI.toASCIIString`, with which namenodes write where
+    they send to, composes characters, and so names another file."""
     parts, composed = urlsplit(place), normalize("NFC", path)
     told = unquote(parts.path)
     if path == composed or not told.endswith(composed):
