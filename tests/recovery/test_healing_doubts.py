@@ -28,7 +28,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.accepted_losses import NothingAccepted
 from tieredctl.ports.layout import Part
-from tieredctl.ports.object_store import RESERVED_FOLDER, KeptVersion
+from tieredctl.ports.object_store import RESERVED_FOLDER, KeptVersion, StoredObject
 from tieredctl.wiring.heal import SegmentsHealing
 from tieredctl.wiring.index_recovery import IndexesRecovery, IndexIntervals, WantedSegments
 from tieredctl.wiring.places import MetadataPlace, Remote
@@ -145,6 +145,27 @@ def fail_to_read(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         return opened(path, *how, **options)
 
     monkeypatch.setattr(Path, "open", failing)
+
+
+def test_a_store_that_writes_nothing_where_nothing_is_was_written_to_by_nobody_else(local: CapturedCluster) -> None:
+    """As servers do that count a delete marker."""
+
+    class Refusing(VersionedMemoryStore):
+        def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+            return super().put_if_absent(key, data) if key.startswith(RESERVED_FOLDER) else None
+
+    metadata, store = local.finished[0], Refusing()
+    key = local.keys(metadata)[Part.TIME_INDEX]
+    for one, data in local.objects.items():
+        if one != key:
+            store.put(one, data)
+    healer = local.healer(store)
+
+    outcome = local.heal(healer, store, local.plan(healer, metadata))
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, "delete marker" in str(outcome.stopped.hint)) == (ErrorCode.STORE_INCAPABLE, True)
+    assert (outcome.written, outcome.segments[0].tried) == (0, [])
 
 
 def test_what_was_written_while_a_broker_deleted_the_segment_is_named_and_not_called_healed(

@@ -86,6 +86,21 @@ def test_what_is_there_already_is_left_alone_whatever_it_holds() -> None:
     assert by_checksum.results() == []
 
 
+def test_a_key_that_has_nothing_and_is_refused_is_not_said_to_have_something() -> None:
+    """As servers do that count a delete marker."""
+
+    class Refusing(MemoryStore):
+        def upload(
+            self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES
+        ) -> StoredObject | None:
+            return None if key == "a" else super().upload(key, size, pieces, part_bytes)
+
+    done = copied(store_of(SOURCE), Refusing())
+
+    left = {(row.result, "delete marker" in str(row.reason)) for row in done.rows if row.key == "a"}
+    assert (left, done.run.exit_code()) == ({("failed", True)}, 5)
+
+
 def test_what_is_added_meanwhile_is_copied_in_another_pass() -> None:
     class Growing(Upload):
         def stored(self, key: str, data: bytes) -> bytes:

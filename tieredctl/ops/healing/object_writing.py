@@ -77,7 +77,8 @@ def put_or_replace(
     tried: list[str],
 ) -> str | None:
     """Writes an object where there is none, or over `stored`, of which `keep` makes a copy before. Returns the copy's
-    key. Raises TieredctlError `world-changed` where another process wrote the object meanwhile.
+    key. Raises TieredctlError `world-changed` where another process wrote the object meanwhile, and `store-incapable` where
+    the store does not write it although there is none.
 
     The key is added to `tried` before the object is written, since the answer may be lost, and taken out again where
     nothing was written.
@@ -88,6 +89,10 @@ def put_or_replace(
     # A retry after a lost answer finds the object already written.
     if done is None and not _is_there(store, key, data):
         tried.remove(key)
+        if stored is None and store.head(key) is None:
+            message = f"{store.url} has no {key}, and refuses to write one on condition that it has none."
+            hint = "It may count a delete marker: delete that, which brings the last version back, and run it again."
+            raise TieredctlError(ErrorCode.STORE_INCAPABLE, message, hint=hint)
         raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{key} was written by another process since it was checked.")
     return copied_as
 

@@ -151,7 +151,7 @@ class ObjectCopier:
         self.pace(len(data))
         made = self.destination.upload(stored.key, len(data), lambda: iter((data,)))
         if made is None:
-            raise _NotCopied(CopyResult.EXISTS, "something is under this key by now")
+            raise self._refused(self.destination.head(stored.key))
         return self._looked_at(lambda: self._opened(made, original, data, rewrapping))
 
     def _opened(self, made: StoredObject, original: bytes, written: bytes, rewrapping: Rewrapping) -> str:
@@ -192,11 +192,21 @@ class ObjectCopier:
 
     def _there_already(self, stored: StoredObject) -> str:
         """Only the answer to a copy within the service may have been lost."""
-        there = None if self.within_service is None else self.destination.head(stored.key)
-        sameness = None if there is None else same_bytes(self.source, stored, there, self.destination)
+        there = self.destination.head(stored.key)
+        if there is None or self.within_service is None:
+            raise self._refused(there)
+        sameness = same_bytes(self.source, stored, there, self.destination)
         if sameness is None:
-            raise _NotCopied(CopyResult.EXISTS, "something is under this key by now")
+            raise self._refused(there)
         return sameness.by
+
+    @staticmethod
+    def _refused(there: StoredObject | None) -> _NotCopied:
+        """Why an object was not written on condition that its key has none."""
+        if there is None:
+            reason = "the store refuses it as if something were under this key: it may count a delete marker"
+            return _NotCopied(CopyResult.FAILED, reason)
+        return _NotCopied(CopyResult.EXISTS, "something is under this key by now")
 
     @staticmethod
     def _looked_at(check: Callable[[], str]) -> str:
