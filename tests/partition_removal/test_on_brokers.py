@@ -206,7 +206,7 @@ def test_what_a_versioned_bucket_keeps_is_reported_and_deleted_where_that_is_ask
 
         assert ("for good" in asked.err, "for good" in asked_more.err) == (False, True), asked_more.err
         assert (removed.exit_code, kept) == (0, (1, 1)), removed.err
-        assert "A delete marker was written for 1 object: 5 B stays as noncurrent versions" in removed.err
+        assert "The bucket keeps versions: 5 B of 1 object stays as noncurrent versions" in removed.err
         assert (again.exit_code, bucket.kept({key})) == (0, (0, 0)), again.err
         assert again.document()["summary"]["stays"]["versionsDeleted"] == 1
 

@@ -105,7 +105,7 @@ class WhatStays:
         which, size = counted(self.objects, "object"), size_text(self.bytes)
         if self.retention.versioning is Versioning.ENABLED:
             frees = "`--delete-versions` or a lifecycle rule frees them"
-            return f"A delete marker was written for {which}: {size} stays as noncurrent versions; {frees}."
+            return f"The bucket keeps versions: {size} of {which} stays as noncurrent versions; {frees}."
         if self.retention.versioning is Versioning.SUSPENDED:
             return f"Versioning is suspended: of {which}, those written before that remain as noncurrent versions."
         return f"The bucket does not report whether it keeps versions: {size} may remain, and be billed."
