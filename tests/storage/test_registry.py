@@ -113,10 +113,14 @@ def test_a_bucket_and_a_folder_in_it_are_named() -> None:
         "//bucket/prefix": "//bucket/prefix",
         "//bucket/prefix/": "//bucket/prefix",
         "//bucket/a/b c%20?d#e": "//bucket/a/b c%20?d#e",
-        "//my.bucket-1_x/prefix//": "//my.bucket-1_x/prefix/",
+        "//my.bucket-1_x/prefix//": "//my.bucket-1_x/prefix//",
+        "//bucket//prefix///": "//bucket//prefix///",
     }
-    for scheme, (rest, url) in product(("s3", "gs"), named.items()):
-        assert open_store(f"{scheme}:{rest}", {}).url == f"{scheme}:{url}"
+    for scheme, (rest, url) in product(("s3", "gs", "az"), named.items()):
+        options = {"endpoint": "http://127.0.0.1:1/account"} if scheme == "az" else {}
+        store = open_store(f"{scheme}:{rest}", options)
+        assert store.url == f"{scheme}:{url}"
+        assert open_store(store.url, options) == store, "a plan names its store by this"
 
 
 def test_opening_a_bucket_asks_nobody() -> None:

@@ -32,7 +32,9 @@ class BucketAddress:
 
     @property
     def url(self) -> str:
-        return f"{self.scheme}://{self.bucket}/{self.root}".removesuffix("/")
+        whole = f"{self.scheme}://{self.bucket}/{self.root}"
+        # The last slash is implied: a folder without a name has one more.
+        return whole if self.root.endswith("//") else whole.removesuffix("/")
 
     def name(self, key: str) -> str | None:
         """The object's name; None for a key that no object can have."""
