@@ -168,6 +168,13 @@ class TestCustomMetadata:
 
             assert keys_of(layout, custom_metadata("a/b/")) == objects(within + STEM), url
 
+    def test_so_is_that_of_a_folder_without_a_name(self) -> None:
+        layout = AivenLayout().settled_in(StoreAt("s3://bucket/a//", f"{STEM}.log"))
+        segment = ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 0, 0, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)
+
+        assert keys_of(layout, custom_metadata("a//")) == objects(STEM)
+        assert layout.custom_metadata(segment, 1_000, custom_metadata("a//")) == custom_metadata("a//")
+
 
 def test_custom_metadata_says_how_many_bytes_the_objects_have() -> None:
     assert AivenLayout().stored_size(replace(SEGMENT, custom_metadata=ALL_FIELDS)) == 1000

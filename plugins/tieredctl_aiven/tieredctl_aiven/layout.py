@@ -68,7 +68,9 @@ class AivenLayout:
 
     def settled_in(self, store: ObjectStore) -> Layout:
         prefix = key_prefix_of(store) if self.prefix is None else self.prefix
-        return replace(self, prefix=prefix, root=store.url.rstrip("/") + "/")
+        url = store.url
+        # Of a folder without a name, whose URL ends in two slashes, both are in keys.
+        return replace(self, prefix=prefix, root=url if url.endswith("//") else url.rstrip("/") + "/")
 
     def explain(self, key: str) -> ExplainedKey | None:
         prefix = self.prefix or ""
