@@ -19,7 +19,7 @@ from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import byte_count, size_text
-from tieredctl.ops.store_copy.comparison import By, ComparedObject, Mark
+from tieredctl.ops.store_copy.comparison import By, ComparedObject, Mark, StoreComparison
 from tieredctl.ops.store_copy.copying import CopiedObject
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def compare(
     rows = (row for _, row in comparison.compared())
     listing = result_listing("StoreComparison", compared.source(), ComparedObject, rows, comparison.summary)
     code = view.show(replace(listing, reads_on=True), compared.findings, compared.exit_code)
-    view.say(_counts(comparison.counts, by))
+    view.say(_counts(comparison, by))
     view.say(*_nowhere(compared.promised_nowhere), *_left_out(compared.reserved))
     return code
 
@@ -129,7 +129,7 @@ def copy(
     stores = destination.beside(remote_options, metadata_options)
     with store_copying(stores, by, to_apply=choice.is_made) as copying:
         planned = copying.planned
-        view.say(_counts(copying.comparison.counts, by))
+        view.say(_counts(copying.comparison, by))
         view.say(*_left_out(copying.reserved))
         if copying.comparison.looked_at:
             read = counted(copying.comparison.looked_at, "object")
@@ -172,7 +172,7 @@ def _carry_out(copying: StoreCopying, run: CopyRun, by: By, view: FindingsView) 
     listing = result_listing("StoreCopy", copying.source(), CopiedObject, rows(), summary)
     code = view.show(replace(listing, reads_on=True), copying.findings, code_of_run)
     done = f"Copied {counted(run.outcome.done, 'object')} ({size_text(run.outcome.bytes)}) in "
-    view.say(f"{done}{counted(run.passes, 'pass', 'passes')}. {_counts(copying.comparison.counts, by)}")
+    view.say(f"{done}{counted(run.passes, 'pass', 'passes')}. {_counts(copying.comparison, by)}")
     if run.unproven:
         there = counted(run.unproven, "object is there", "objects are there")
         view.say(f"{there} without being proven: -o wide shows which. `store compare --by content` reads them.")
@@ -198,6 +198,9 @@ def _left_alone(copying: StoreCopying) -> Iterator[str]:
         yield f"{counted(different, 'object')} of the destination differ: left alone. `store compare` shows which."
 
 
-def _counts(counts: dict[Mark, int], by: By) -> str:
+def _counts(comparison: StoreComparison, by: By) -> str:
+    counts = comparison.counts
     named = ", ".join(f"{counts[mark]} {name}" for mark, name in _NAMED.items() if counts[mark])
+    if not comparison.is_ended:
+        return f"Compared by {by.value} until it stopped: {named or 'nothing'}."
     return f"Compared by {by.value}: {named or 'both are empty'}."

@@ -124,6 +124,8 @@ class StoreComparison:
     """How many of these the last look compared."""
     doubtful: int = 0
     """How many of these it did not find to be the same."""
+    is_ended: bool = False
+    """Whether the last look came to its end: else there may be more than it counted."""
     counts: Counter[Mark] = field(default_factory=Counter)
     bytes: Counter[Mark] = field(default_factory=Counter)
 
@@ -135,6 +137,7 @@ class StoreComparison:
         self.counts.clear()
         self.bytes.clear()
         self.looked_at = self.doubtful = 0
+        self.is_ended = False
         pairs = paired(list_unreserved(self.source), list_unreserved(self.destination))
         threads = max(self.source.parallel_reads, self.destination.parallel_reads)
         by_listing = self.by is By.SIZE and self.unproven.since_ms is None and self.rewrapping is None
@@ -150,6 +153,7 @@ class StoreComparison:
             self.bytes[mark] += row.destination_size or 0 if row.size is None else row.size
             note("objects compared", number)
             yield pair, row
+        self.is_ended = True
 
     @property
     def in_destination(self) -> int:
