@@ -119,6 +119,22 @@ def test_first_segments_that_are_gone_are_lost_and_leave_the_log_start_where_it_
     assert (found["code"], found["evidence"]["offsets"]) == ("offset-gap", log["lost"][0])
 
 
+def test_a_segment_that_comes_back_without_an_index_is_named(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    whole = tieredctl("restore", "plan", *sets.words("1"), "-o", "json").document()
+    index = min(sets.store.rglob("*orders7-0*/*.timeindex"), key=lambda path: path.name)
+    index.unlink()
+
+    planned = tieredctl("restore", "plan", *sets.words("1"), "-o", "json")
+
+    there = planned.document()
+    (found,) = [one for one in there["summary"]["findings"] if one not in whole["summary"]["findings"]]
+    assert (found["code"], found["evidence"]["parts"]) == ("object-missing", ["time-index"])
+    assert found["evidence"]["segmentId"] in index.name
+    assert (planned.exit_code, there["items"]) == (ExitCode.CORRUPTION, whole["items"])
+
+
 def test_a_set_without_any_event_still_finds_what_the_bucket_has(
     captures: Path, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:

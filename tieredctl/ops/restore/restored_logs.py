@@ -12,7 +12,7 @@ from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import PartitionSubject
+from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog, epochs_from
@@ -92,6 +92,27 @@ class RestoredLogRow(ResultRow):
     leader_epochs: JsonOnly[list[list[int]]]
 
 
+class IncompleteSegment(NamedTuple):
+    """A segment that comes back with its log, and without another object that is promised."""
+
+    metadata: RemoteLogSegmentMetadata
+    lacks: Sequence[Part]
+
+    def finding(self) -> Finding:
+        """Brokers read its log by its indexes, and followers begin by its leader epochs and producer snapshot."""
+        one, named = self.metadata, self.metadata.topic_id_partition
+        parts = [part.value for part in self.lacks]
+        evidence = partition_document(named) | {
+            "segmentId": one.segment_id,
+            "startOffset": one.start_offset,
+            "parts": parts,
+        }
+        message = f"it comes back without its {', '.join(parts)}, which brokers need to serve it or to begin after it"
+        about = SegmentSubject(named, (one.start_offset, one.end_offset), one.segment_id, parts[0])
+        subject = f"{named.topic}-{named.partition} {one.segment_id}"
+        return Finding(FindingCode.OBJECT_MISSING, subject, message, evidence, about=about)
+
+
 @dataclass(frozen=True, slots=True)
 class RestoredLog:
     """A partition's log as it will begin: empty, at `next_offset`. All offsets below are in remote storage, or lost."""
@@ -110,9 +131,11 @@ class RestoredLog:
     lost: Sequence[tuple[int, int]] = ()
     promised: int = 0
     """Segments that the set's events promise, where the store has none of the partition."""
+    incomplete: Sequence[IncompleteSegment] = ()
 
     def findings(self) -> Iterator[Finding]:
-        """What the set promises and the store does not have: all segments, or the first."""
+        """What is promised and the store does not have: all segments, the first, or objects of some."""
+        yield from (one.finding() for one in self.incomplete)
         if self.promised:
             message = f"the store has none of the {counted(self.promised, 'segment')} that the set promises"
             yield self._lacking(message, None)
@@ -193,6 +216,9 @@ class LogsInStore:
             sum(one.fate is Fate.RECOVER for one in line),
             sum(_metadata(one).segment_size_in_bytes for one in line),
             tuple(_lost(list(map(_metadata, line)), start, next_offset, deleted, LogEnds.seen(ends, unusable))),
+            incomplete=tuple(
+                IncompleteSegment(_metadata(one), lacks) for one in line if (lacks := one.stored.missing(self.layout))
+            ),
         )
 
     def _is_present(self, segment: JudgedSegment) -> bool:
