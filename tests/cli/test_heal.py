@@ -187,6 +187,30 @@ def test_damaged_bytes_that_were_accepted_are_healed_when_they_turn_up(
     assert log.read_bytes() == (whole / f"{STEM}.log").read_bytes()
 
 
+@pytest.mark.parametrize("is_dry_run", [True, False])
+def test_the_copy_of_what_was_replaced_is_neither_purged_nor_called_out_of_its_place(
+    heal: Heal, words: list[str | Path], store: Path, whole: Path, tieredctl: Tieredctl, is_dry_run: bool
+) -> None:
+    index = store / f"{STEM}.timeindex"
+    index.write_bytes(b"garbage")
+    (healed,) = heal("--segment-id", SEGMENT_ID, *CONFIRMED).document()["items"]
+    confirmed = [word for word in CONFIRMED if word != "--apply"]
+    at_once = ("--older-than", "0s", "--allow-young", "--max-percent", "100", "--offline-metadata", *confirmed)
+
+    def purged() -> Outcome:
+        return tieredctl("orphans", "purge", *words, *at_once, *(["--dry-run"] if is_dry_run else []))
+
+    in_place = purged()
+    index.unlink()
+    gone = purged()
+
+    summary = in_place.document()["summary"]
+    assert (in_place.exit_code, summary["replaced"], summary["done"], summary["skipped"]) == (0, 1, 0, 0), in_place.err
+    (found,) = gone.document()["summary"]["findings"]
+    assert (gone.exit_code, found["code"], found["evidence"]["key"]) == (4, "object-missing", f"{STEM}.timeindex")
+    assert (store / healed["quarantinedAs"]).read_bytes() == b"garbage"
+
+
 def test_a_log_comes_back_that_was_lost_with_its_transaction_index(
     heal: Heal, lost: Path, store: Path, whole: Path
 ) -> None:

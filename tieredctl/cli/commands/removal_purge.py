@@ -53,7 +53,8 @@ def purge_copies(
     outcome, stays = purged.outcome, purged.stays
     view.say(_headline(purged, how), *stays.sentences(), *sentences)
     source = {"clusterId": purge.cluster_id, "store": purged.url}
-    kept = {"young": outcome.young, "unproven": outcome.unproven, "stays": stays.document(), "dryRun": how.dry_run}
+    kept = {"young": outcome.young, "replaced": outcome.replaced, "unproven": outcome.unproven}
+    kept |= {"stays": stays.document(), "dryRun": how.dry_run}
     return view.end(result_listing("Purge", source, ReceiptRow, (), outcome.counts() | kept), outcome)
 
 
@@ -84,6 +85,9 @@ def _kept(outcome: PurgeOutcome, how: PurgeOptions, advice: str) -> Iterator[str
         unproven = counted(outcome.unproven, "more copy was", "more copies were")
         advised = "Put them back with `tieredctl orphans restore`, or delete them yourself."
         yield f"{unproven} kept: their cluster is unknown. {advised}"
+    if outcome.replaced:
+        copies = counted(outcome.replaced, "copy was", "copies were")
+        yield f"{copies} kept: brokers read what `heal` or others put in their places, until it is deleted."
     if unclear := outcome.skipped - len(outcome.owned):
         copies = counted(unclear, "copy was", "copies were")
         yield f"{copies} kept, since the original has an owner, or may have one.{advice}"

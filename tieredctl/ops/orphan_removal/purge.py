@@ -26,6 +26,7 @@ from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
 from tieredctl.ops.guards.quarantine_keys import Quarantined, copies_in_quarantine, quarantined
 from tieredctl.ops.guards.sealed_notes import forget_noted_bytes
+from tieredctl.ops.guards.second_reading import head_again
 from tieredctl.ops.guards.store_clock import demand_common_time
 from tieredctl.ops.orphan_removal.limits import demand_percent
 from tieredctl.ops.orphan_removal.owners import Owners, having_owners
@@ -58,6 +59,9 @@ class PurgeOutcome(Outcome):
     """The keys of those that have an owner: they should be restored."""
     lost: list[str] = field(default_factory=list)
     """The keys of objects that got an owner while their copies were deleted, and are nowhere now."""
+    replaced: int = 0
+    """Copies of objects that have an owner and are in their places with other bytes, as `heal` leaves them: kept until
+    nobody owns those."""
     unproven: int = 0
     """Old enough, but neither their keys nor the store's record of their plan names their cluster: kept."""
     young: int = 0
@@ -214,24 +218,26 @@ class PurgeCheck:
         raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 
     def _demand_unowned(self, batch: Sequence[_Pair], result: PurgeOutcome) -> list[StoredObject]:
-        """The copies whose originals are orphaned by the metadata of now."""
+        """The copies whose originals are orphaned by the metadata of now, and those whose bytes are back at the original
+        key, whoever owns them."""
         self.owners.refresh()
         statuses = self.owners.statuses(_as_it_was(copy, original) for copy, original in batch)
         doomed = []
         for (copy, original), status in zip(batch, statuses, strict=True):
-            if self._may_go(original, status) or self._is_one_too_many(copy, original):
+            may_go = self._may_go(original, status)
+            current = None if may_go else head_again(self.store, original.key)
+            is_one_too_many = current is not None and same_bytes(self.store, current, copy) is not None
+            is_read = status is ObjectStatus.OWNED and self.owners.is_read(original.key)
+            if may_go or is_one_too_many:
                 doomed.append(copy)
+            elif current is not None and is_read:
+                result.replaced += 1
             else:
                 result.skipped += 1
-                if status is ObjectStatus.OWNED and self.owners.is_read(original.key):
+                if is_read:
                     result.owned.append(original.key)
                     result.findings.append(not_in_its_place(original.key, self.store.url))
         return doomed
-
-    def _is_one_too_many(self, copy: StoredObject, original: Quarantined) -> bool:
-        """Whether the same bytes are back at the original key, whoever owns them."""
-        current = self.store.head(original.key)
-        return current is not None and same_bytes(self.store, current, copy) is not None
 
     def _may_go(self, original: Quarantined, status: ObjectStatus) -> bool:
         return self.owners.may_be_purged(original.key, status, self._record_of(original.plan_id))
