@@ -343,7 +343,7 @@ class Purge(PurgeCheck):
         return [pair for pair in owned if self.owners.is_read(pair[1].key) is not False]
 
     def _is_somewhere(self, copy: StoredObject, original: Quarantined) -> bool:
-        return any(self.store.head(key) is not None for key in (copy.key, original.key))
+        return self.store.head(copy.key) is not None or head_again(self.store, original.key) is not None
 
 
 def _pairs(copies: SpooledBatches) -> Iterator[_Pair]:
