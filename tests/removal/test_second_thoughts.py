@@ -29,9 +29,9 @@ from tieredctl.model.removal import (
 )
 from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.guards.ledger import Ledger, record_of
-from tieredctl.ops.guards.own_objects import bytes_of_copies
+from tieredctl.ops.guards.own_objects import QUARANTINE, bytes_of_copies
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
-from tieredctl.ops.guards.sealed_notes import copied_bytes, note_bytes, write_note
+from tieredctl.ops.guards.sealed_notes import copied_bytes, forget_noted_bytes, note_bytes, write_note
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.preparation import Evidence, Preparation, look
@@ -91,6 +91,34 @@ def test_receipts_count_only_where_no_seal_is_to_be_expected() -> None:
         back = put_back(store, receipt, 0, Evidence(store, key, PLAN_ID, receipts_in_store)).receipt
         assert (back.step is ReceiptStep.RESTORED) == is_verified, back.error
         assert is_verified or str(back.error).startswith("copy-unverified"), key
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_note_stays_while_a_copy_does_though_the_store_denies_it_once(others: int) -> None:
+    class Denying(MemoryStore):
+        denied: str | None = None
+
+        def head(self, key: str) -> StoredObject | None:
+            if key == self.denied:
+                self.denied = None
+                return None
+            return super().head(key)
+
+    store = Denying()
+    receipts = [removed(store, f"a{number}", b"bytes") for number in range(others + 1)]
+    copies = [copy for copy in store.list() if copy.key.startswith(QUARANTINE)]
+    note_bytes(store, KEY, PLAN_ID, [copied_bytes(copy, receipts[0].checksums or {}) for copy in copies])
+    for copy in copies[1:]:
+        store.delete([copy])
+
+    store.denied = copies[0].key
+    forget_noted_bytes(store, KEY)
+    back = put_back(store, receipts[0], 0, Evidence(store, KEY, PLAN_ID, receipts_in_store=True)).receipt
+    store.delete([copies[0]])
+    forget_noted_bytes(store, KEY)
+
+    assert back.step is ReceiptStep.RESTORED, back.error
+    assert list(store.list(bytes_of_copies(PLAN_ID))) == []
 
 
 def test_a_sealed_note_of_another_plan_or_store_tells_nothing() -> None:

@@ -18,7 +18,8 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, takewhile
+from os.path import commonprefix
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -183,10 +184,20 @@ def forget_noted_bytes(store: WritableObjectStore, key: bytes | None) -> None:
 
     def is_needed(body: bytes) -> bool:
         copied = _copied(body, store.url)
-        return copied is None or any(store.head(one.key) is not None for one in copied)
+        return copied is None or _is_any_there(store, [one.key for one in copied])
 
     with suppress(TieredctlError):
         delete_stale_notes(store, list(read_notes(store, key, BYTES_OF_COPIES)), is_needed)
+
+
+def _is_any_there(store: ObjectStore, keys: Sequence[str]) -> bool:
+    """Asked for by name, and listed where the store denies all: without its note a copy that is there proves nothing
+    any more."""
+    if not keys or any(store.head(key) is not None for key in keys):
+        return bool(keys)
+    listed = store.list(commonprefix(keys))
+    last, names = max(keys), set(keys)
+    return any(one.key in names for one in takewhile(lambda one: one.key <= last, listed))
 
 
 def _copied(body: bytes | None, store_url: str) -> Sequence[CopiedBytes] | None:
