@@ -14,9 +14,10 @@ from tests.rigs.object_servers import ObjectServer
 from tests.rigs.versioned_bucket import VersionedBucket
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.guards.kept_versions import DeletedVersions
+from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope
-from tieredctl.ports.object_store import WritableObjectStore
+from tieredctl.ports.object_store import KeptVersion, StoredObject, WritableObjectStore
+from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.registry import open_writable_store
 
 OTHER = TopicIdPartition("usSppaB_RU2xGRV7FKvWnA", "t", 0)
@@ -89,6 +90,35 @@ def test_of_a_live_topic_versions_of_what_was_removed_go_alone(
     assert outcome.versions is not None
     assert bucket.kept(keys_of(1, 0) | keys_of(2, 10)) == (0, 0)
     assert bucket.kept(keys_of(3, 20)) == (2 * PARTS, PARTS)
+
+
+def test_so_does_one_whose_object_the_store_denies_once() -> None:
+    class Denying(MemoryStore):
+        """Every key has one older version."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.denied = {"a"}
+            self.deleted: list[str] = []
+
+        def head(self, key: str) -> StoredObject | None:
+            if key in self.denied:
+                self.denied.remove(key)
+                return None
+            return super().head(key)
+
+        def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+            yield KeptVersion(prefix, "1", 5, 0, False)
+
+        def delete_version(self, kept: KeptVersion) -> None:
+            self.deleted.append(kept.key)
+
+    store = Denying()
+    store.put("a", b"newer")
+
+    deleted = delete_versions(store, ["a", "b"])
+
+    assert (store.deleted, deleted.versions, deleted.failed) == (["b"], 1, {})
 
 
 def test_a_key_that_has_an_object_again_keeps_its_versions(bucket: VersionedBucket, store: WritableObjectStore) -> None:

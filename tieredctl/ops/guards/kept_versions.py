@@ -9,6 +9,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.second_reading import head_again
 from tieredctl.ports.object_store import ObjectStore, Retention, Versioning, WritableObjectStore
 
 
@@ -34,7 +35,7 @@ def delete_versions(store: WritableObjectStore, keys: Iterable[str]) -> DeletedV
     done = DeletedVersions()
     for key in keys:
         try:
-            if store.head(key) is None:
+            if head_again(store, key) is None:
                 _delete_all(store, key, done)
         except TieredctlError as error:
             done.failed[key] = f"{error.code}: {error.message}"
