@@ -54,8 +54,8 @@ def purge_copies(
     view.say(_headline(purged, how), *stays.sentences(), *sentences)
     source = {"clusterId": purge.cluster_id, "store": purged.url}
     kept = {"young": outcome.young, "replaced": outcome.replaced, "unproven": outcome.unproven}
-    kept |= {"stays": stays.document(), "dryRun": how.dry_run}
-    return view.end(result_listing("Purge", source, ReceiptRow, (), outcome.counts() | kept), outcome)
+    summary = outcome.counts() | kept | {"stays": stays.document(), "dryRun": how.dry_run}
+    return view.end(result_listing("Purge", source, ReceiptRow, (), summary), outcome)
 
 
 def _what(purge: QuarantinePurge, how: PurgeOptions, rehearsed: Purged | None) -> str:

@@ -195,7 +195,7 @@ def _is_any_there(store: ObjectStore, keys: Sequence[str]) -> bool:
     any more."""
     if not keys or any(store.head(key) is not None for key in keys):
         return bool(keys)
-    listed = store.list(commonprefix(keys))
+    listed = store.list(commonprefix(keys))  # noqa: RUF071 - a prefix of keys is compared as text
     last, names = max(keys), set(keys)
     return any(one.key in names for one in takewhile(lambda one: one.key <= last, listed))
 

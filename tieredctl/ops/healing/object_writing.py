@@ -77,8 +77,8 @@ def put_or_replace(
     tried: list[str],
 ) -> str | None:
     """Writes an object where there is none, or over `stored`, of which `keep` makes a copy before. Returns the copy's
-    key. Raises TieredctlError `world-changed` where another process wrote the object meanwhile, and `store-incapable` where
-    the store does not write it although there is none.
+    key. Raises TieredctlError `world-changed` where another process wrote the object meanwhile, and `store-incapable`
+    where the store does not write it although there is none.
 
     The key is added to `tried` before the object is written, since the answer may be lost, and taken out again where
     nothing was written.

@@ -218,8 +218,8 @@ class PurgeCheck:
         raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 
     def _demand_unowned(self, batch: Sequence[_Pair], result: PurgeOutcome) -> list[StoredObject]:
-        """The copies whose originals are orphaned by the metadata of now, and those whose bytes are back at the original
-        key, whoever owns them."""
+        """The copies whose originals are orphaned by the metadata of now, and those whose bytes are back at the
+        original key, whoever owns them."""
         self.owners.refresh()
         statuses = self.owners.statuses(_as_it_was(copy, original) for copy, original in batch)
         doomed = []
