@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES
+from tieredctl.storage.file import FileStore
 
 CLUSTER_ID = "preTTRqnQOeby9xOnCMfyA"
 CONFIRMED = ("--apply", "--yes", "--cluster-id", CLUSTER_ID)
@@ -134,6 +137,27 @@ def test_segments_that_are_no_longer_promised_are_passed_over(
 
     assert outcome.exit_code == 5
     assert [one["segmentId"] for one in outcome.document()["summary"]["passedOver"]] == [gone]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.OBJECT_ARCHIVED, ErrorCode.UNREADABLE])
+def test_a_segment_whose_log_cannot_be_read_is_passed_over(
+    tieredctl: Tieredctl, store: Path, data: Path, monkeypatch: pytest.MonkeyPatch, code: ErrorCode
+) -> None:
+    log = min(path.name for path in (store / PARTITION).glob("*.log"))
+    stream = FileStore.stream
+
+    def refusing(self: FileStore, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        if key.endswith(log):
+            raise TieredctlError(code, f"{key} cannot be read.")
+        return stream(self, key, start, chunk_size)
+
+    monkeypatch.setattr(FileStore, "stream", refusing)
+    selected = ("--topic", TOPIC, "--partition", "0", "--store", f"file:{store}", "--log-dir", data, "-o", "json")
+
+    outcome = tieredctl("recover", "indexes", *selected)
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, summary["segments"], len(summary["passedOver"])) == (5, 29, 1)
 
 
 def test_what_was_passed_over_is_left_though_all_else_is_mended(

@@ -77,7 +77,7 @@ class Recovery:
     planned: IndexRecoveryPlan
 
     def run(self, read: Callable[[], EventStream] | None = None) -> IndexRecoveryOutcome:
-        recovery = IndexRecovery([self.planned], self.store, read or (lambda: stream_of(self.cluster)))
+        recovery = IndexRecovery([self.planned], self.store, read or (lambda: stream_of(self.cluster)), lambda: 0)
         return recovery.run(Unguarded(StoreClock(lambda: 0, 0)))
 
     def objects(self) -> dict[str, bytes]:

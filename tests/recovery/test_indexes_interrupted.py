@@ -52,7 +52,7 @@ def run(cluster: Cluster, store: MortalStore, now_ms: int = 0) -> IndexRecoveryO
     store.now_ms = now_ms
     plan = plan_index_recovery(SegmentsOnce.of(read()).finished(SEGMENT_ID), store, LAYOUT, INTERVAL)
     with lease_held(store, "recover indexes", store.clock_ms) as lease:
-        return IndexRecovery([plan], store, read).run(lease)
+        return IndexRecovery([plan], store, read, lambda: 0).run(lease)
 
 
 def objects(store: MortalStore) -> dict[str, bytes]:
@@ -110,7 +110,7 @@ def test_indexes_of_a_segment_whose_metadata_changed_since_the_plan_are_not_writ
     ]
 
     with lease_held(store, "recover indexes", lambda: 0) as lease:
-        outcome = IndexRecovery([plan], store, lambda: EventStream(EventsInMemory(other))).run(lease)
+        outcome = IndexRecovery([plan], store, lambda: EventStream(EventsInMemory(other)), lambda: 0).run(lease)
 
     assert outcome.stopped is not None
     assert outcome.stopped.code == "world-changed"

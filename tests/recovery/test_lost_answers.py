@@ -82,7 +82,7 @@ def indexes_written(
     store.is_outrun, store.is_interrupted = is_outrun, is_interrupted
     segment = SegmentsOnce.of(EventStream(EventsInMemory(broken.events))).finished(SEGMENT_ID)
     plan = plan_index_recovery(segment, store, LAYOUT, INTERVAL)
-    outcome = IndexRecovery([plan], store, Deleting(broken.events, metadata)).run(UNGUARDED)
+    outcome = IndexRecovery([plan], store, Deleting(broken.events, metadata), lambda: 0).run(UNGUARDED)
     return outcome, key_of(metadata, part)
 
 

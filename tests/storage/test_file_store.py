@@ -29,6 +29,18 @@ def test_times_are_milliseconds(root: Path, store: FileStore) -> None:
     assert stored.last_modified_ms == 1_700_000_000_123
 
 
+def test_a_file_that_is_cut_while_it_is_read_is_not_read_whole(root: Path, store: FileStore) -> None:
+    (root / "a/1.log").write_bytes(b"0123456789")
+    pieces = store.stream("a/1.log", chunk_size=4)
+    first = next(pieces)
+
+    os.truncate(root / "a/1.log", 6)
+
+    with refused_with("unreadable", "cut"):
+        list(pieces)
+    assert first == b"0123"
+
+
 def test_what_is_no_folder_is_not_a_store(root: Path) -> None:
     for path in (root / "gone", root / "a/1.log"):
         with refused_with("path-missing", path):

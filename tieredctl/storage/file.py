@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stat import S_ISREG
 from typing import ClassVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import (
     RESERVED_FOLDER,
     STREAM_CHUNK_BYTES,
@@ -87,7 +87,13 @@ class FileStore(NoMultipartUploads, UnversionedStore):
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         with self._opened(key) as descriptor:
-            yield from _pieces(descriptor, start, os.fstat(descriptor).st_size, chunk_size)
+            size = os.fstat(descriptor).st_size
+            for piece in _pieces(descriptor, start, size, chunk_size):
+                start += len(piece)
+                yield piece
+            if start < size:
+                message = f"{key} in {self.url} was cut to {start} of {size} bytes while it was read."
+                raise TieredctlError(ErrorCode.UNREADABLE, message)
 
     def write(self, key: str, data: bytes) -> StoredObject:
         self._demand_writable(key)

@@ -15,7 +15,6 @@ from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
-from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.healing.healing import HealedSegment, Healing, HealingOutcome
 from tieredctl.ops.healing.healing_plan import Healer, HealingPlan
 from tieredctl.ops.healing.known_segments import SegmentsOnce
@@ -33,7 +32,7 @@ from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.process.progress import note
-from tieredctl.wiring.index_recovery import PASSED_OVER, IndexIntervals, WantedSegments
+from tieredctl.wiring.index_recovery import IndexIntervals, WantedSegments
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 
 
@@ -141,7 +140,7 @@ class SegmentsHealing:
                 interval = self._intervals.of(segment.metadata.topic_id_partition.topic)
                 plan = self._healer.plan(segment, interval, rebuilt)
             except TieredctlError as error:
-                if wanted.the_one is not None or not self._is_of_one_segment(error):
+                if not wanted.may_pass_over(error, self._healer.store):
                     raise
                 self.passed_over[segment_id] = error.message
                 continue
@@ -165,14 +164,6 @@ class SegmentsHealing:
         self.segments -= len(deleted)
         if wanted.segment_ids is not None:
             self.passed_over.update(deleted)
-
-    def _is_of_one_segment(self, error: TieredctlError) -> bool:
-        """Whether the next segment may be looked at: one object may be archived, or forbidden. Raises TieredctlError if
-        the store as a whole does not answer."""
-        if error.code is ErrorCode.UNREADABLE:
-            self._healer.store.head(LEASE_KEY)
-            return True
-        return error.code in PASSED_OVER
 
     def _accepted(self, plan: HealingPlan, accepted: AcceptedLosses) -> list[Part]:
         store, segment_id = self._healer.store, plan.metadata.segment_id

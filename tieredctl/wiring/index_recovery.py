@@ -14,6 +14,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.healing.examination import Condition
 from tieredctl.ops.healing.index_applying import (
     IndexRecovery,
@@ -37,7 +38,9 @@ from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 _INDEX_INTERVAL = "index.interval.bytes"
 _MOST_BYTES = 512 << 20
 """The most bytes of rebuilt parts that a plan holds; segments after that are left for another run."""
-PASSED_OVER = (ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE, ErrorCode.METADATA_INCOMPLETE)
+_OF_ONE_SEGMENT = frozenset(
+    {ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE, ErrorCode.METADATA_INCOMPLETE, ErrorCode.OBJECT_ARCHIVED}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,16 @@ class WantedSegments:
         """What to say first where they are not all that may be wanted."""
         doubt = "The verify that wrote the file could not look everywhere: run it again once it can."
         return [] if self.are_all_known else [doubt]
+
+    def may_pass_over(self, error: TieredctlError, store: ObjectStore) -> bool:
+        """Whether the next segment may be looked at: one object may be archived, or forbidden. Raises TieredctlError if
+        the store as a whole does not answer."""
+        if self.the_one is not None:
+            return False
+        if error.code is ErrorCode.UNREADABLE:
+            store.head(LEASE_KEY)
+            return True
+        return error.code in _OF_ONE_SEGMENT
 
     @property
     def the_one(self) -> str | None:
@@ -233,13 +246,13 @@ class IndexesRecovery:
                 return
             try:
                 segment = segments.finished(segment_id)
+                interval = self._intervals.of(segment.metadata.topic_id_partition.topic)
+                plan = plan_index_recovery(segment, opened.store, opened.layout, interval, rebuilt)
             except TieredctlError as error:
-                if wanted.the_one is not None or error.code not in PASSED_OVER:
+                if not wanted.may_pass_over(error, opened.store):
                     raise
                 self.passed_over[segment_id] = error.message
                 continue
-            interval = self._intervals.of(segment.metadata.topic_id_partition.topic)
-            plan = plan_index_recovery(segment, opened.store, opened.layout, interval, rebuilt)
             held += plan.rebuilt_bytes
             if plan.rebuilt_snapshot is not None:
                 rebuilt[segment_id] = plan.rebuilt_snapshot

@@ -164,7 +164,7 @@ def lease_held(
     if Capability.CONDITIONAL_WRITE not in store.capabilities:
         if not unguarded:
             message = f"{store.url} cannot keep a lease: it does not honour conditional writes."
-            hint = "If you are sure that no other run is active, give --no-lease and keep receipts in a file."
+            hint = "Where there is --no-lease, and no other run is active, give it, and keep receipts in a file."
             raise TieredctlError(ErrorCode.STORE_INCAPABLE, message, hint=hint)
         yield Unguarded(store_clock(store, clock_ms))
         return

@@ -86,7 +86,7 @@ class IndexRecovery:
     store: WritableObjectStore
     read_metadata: Callable[[], EventStream]
     """Reads the metadata once more, up to its current end offsets."""
-    clock_ms: Callable[[], int] = lambda: 0
+    clock_ms: Callable[[], int]
     tell: Callable[[RecoveredSegment], None] = lambda _segment: None
     """Called with each segment that was come to."""
     key: bytes | None = None
