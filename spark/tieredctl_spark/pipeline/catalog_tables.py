@@ -21,7 +21,6 @@ from tieredctl_spark.pipeline.events import event_rows
 from tieredctl_spark.pipeline.kept_rows import lost_rows
 from tieredctl_spark.pipeline.run_tables import RunIdentity
 from tieredctl_spark.pipeline.segments import Replayed, Replaying, replay_into_frames
-from tieredctl_spark.tables.due import first_kept_day
 from tieredctl_spark.tables.kinds import DAY, EVENTS, SEGMENT_HISTORY, TABLES, TableKind
 from tieredctl_spark.tables.manifest import Manifest, SnapshotState
 
@@ -71,7 +70,7 @@ class CatalogTables:
 
     def append_events(self, place: MetadataPlace, shares: Sequence[Share]) -> int | None:
         known, tables = self._before.get(EVENTS.name), self._tables
-        first_kept = first_kept_day(self._run.keep_events_ms, self._run.now_ms)
+        first_kept = self._run.first_kept
         if known is not None and known.first_day is not None and known.first_day < first_kept:
             tables.remove_rows(EVENTS, f"{DAY} < DATE'{first_kept}'")
         if not shares:

@@ -70,7 +70,7 @@ class FolderTables:
 
     def append_events(self, place: MetadataPlace, shares: Sequence[Share]) -> int | None:
         files = self._files.get(EVENTS.name, ())
-        due = events_due(files, self._run.keep_events_ms, self._run.now_ms)
+        due = events_due(files, self._run.first_kept, self._run.now_ms)
         kept = kept_events(self._session, files, due, self._writer)
         appended = append_events(self._session, place, shares, self._writer)
         self._files[EVENTS.name] = (*kept, *appended.files)

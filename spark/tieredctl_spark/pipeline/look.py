@@ -27,6 +27,16 @@ class MetadataLook:
         """The offsets as a manifest has them."""
         return {str(number): found for number, found in sorted(self.offsets.items())}
 
+    def after(self, recorded: Looked | None) -> MetadataLook:
+        """What is known with what was recorded before: of a metadata partition that is not here now, how far it was
+        read, as of an empty log; and an id that the sources do not tell now."""
+        if recorded is None:
+            return self
+        offsets = {int(number): (end, end) for number, (_, end) in recorded.offsets.items()} | dict(self.offsets)
+        return MetadataLook(
+            self.cluster_id or recorded.cluster_id, self.topic_id or recorded.metadata_topic_id, offsets
+        )
+
 
 def look_at(metadata: MetadataPlace) -> MetadataLook:
     """Reads no more than where logs begin and end. Raises TieredctlError as the place does."""

@@ -49,7 +49,7 @@ from tieredctl_spark.pipeline.segments import Replaying
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 from tieredctl_spark.run_id import new_run_id
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.tables.due import day_of
+from tieredctl_spark.tables.due import day_of, first_kept_day, is_listing_due
 from tieredctl_spark.tables.kinds import (
     COPY_LAG_HOURLY,
     COST_DAILY,
@@ -134,9 +134,11 @@ class _Begun:
     def is_due(self, recorded: Looked) -> bool:
         """Whether another look may find what the recorded one did not."""
         options = self.options
-        has_news = recorded.offsets != self.seen.document() or recorded.cluster_id != self.seen.cluster_id
+        known = self.seen.after(recorded)
+        has_news = recorded.offsets != known.document() or recorded.cluster_id != known.cluster_id
         is_other = (recorded.layout, recorded.level) != (self.layout, options.level.value)
-        return has_news or is_other or options.now_ms - recorded.listed_ms >= options.list_every_ms
+        is_old = is_listing_due(options.now_ms - recorded.listed_ms, options.list_every_ms)
+        return has_news or is_other or is_old
 
     def next(self, before: Manifest | None, looked: Looked, tables: Mapping[str, State]) -> Manifest:
         version, parent = (1, "") if before is None else (before.version + 1, before.run_id)
@@ -176,7 +178,9 @@ def _looked(
         scan = opened.scan
         whole = scan.facts.certainty.is_whole and is_whole(verified.metadata_findings)
         scan_complete = whole and scan.summary()["complete"] and opened.topics.silence is None
-        run = RunIdentity(begun.run_id, seen.cluster_id, options.now_ms, options.keep_events_ms)
+        looked_ms = options.now_ms if before is None else before.looked_ms
+        first_kept = first_kept_day(options.keep_events_ms, options.now_ms, looked_ms)
+        run = RunIdentity(begun.run_id, seen.cluster_id, options.now_ms, first_kept)
         tables = versions.opened(before, run)
         look = _Look(begun, verified, scan, whole, scan_complete, readings)
         look.write(session, tables, first_unread(None if before is None else before.looked, seen))
@@ -186,12 +190,13 @@ def _looked(
     code = exit_code_of(findings)
     if not complete:
         code = worst(code, ExitCode.INCOMPLETE)
+    known = seen.after(None if before is None else before.looked)
     looked = Looked(
         begun.store_url,
         begun.layout,
-        seen.cluster_id,
-        seen.topic_id,
-        seen.document(),
+        known.cluster_id,
+        known.topic_id,
+        known.document(),
         options.level.value,
         options.now_ms,
         options.list_every_ms,

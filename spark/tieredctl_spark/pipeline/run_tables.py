@@ -22,7 +22,8 @@ from tieredctl_spark.tables.manifest import Manifest, State
 class RunIdentity(WritingRun):
     """The run that writes."""
 
-    keep_events_ms: int
+    first_kept: str
+    """The first day of which events are kept, as YYYY-MM-DD in UTC."""
 
 
 class RunTables(Protocol):

@@ -10,7 +10,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.quantities import age_text
 from tieredctl.ops.documents import Document
 from tieredctl_spark.tables.kinds import EVENTS
-from tieredctl_spark.tables.manifest import DataFile, Manifest, SnapshotState
+from tieredctl_spark.tables.manifest import DataFile, Looked, Manifest, SnapshotState
 
 _MOST_FILES_OF_DAY = 4
 """A past day with more files, each of another run, is compacted."""
@@ -31,14 +31,20 @@ def day_of(moment_ms: int) -> str:
     return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=moment_ms)).date().isoformat()
 
 
-def first_kept_day(keep_ms: int, now_ms: int) -> str:
-    """By whole days: the first one that is kept is the one in which the retention ends."""
-    return day_of(max(0, now_ms - keep_ms))
+def first_kept_day(keep_ms: int, now_ms: int, looked_ms: int) -> str:
+    """By whole days: the first one that is kept is the one in which the retention ends, by the time of the look before
+    unless it is earlier now: what a clock that is wrong for one run lets go never comes back."""
+    return day_of(max(0, min(now_ms, looked_ms) - keep_ms))
 
 
-def events_due(files: Iterable[DataFile], keep_ms: int, now_ms: int) -> EventsDue:
-    """What is due of a table of events in files."""
-    today, first_kept = day_of(now_ms), first_kept_day(keep_ms, now_ms)
+def is_listing_due(age_ms: int, every_ms: int) -> bool:
+    """Without news. A listing of a time to come was dated by a clock that was set back since: its age is not known."""
+    return not 0 <= age_ms < every_ms
+
+
+def events_due(files: Iterable[DataFile], first_kept: str, now_ms: int) -> EventsDue:
+    """What is due of a table of events in files, of which days from the first one on are kept."""
+    today = day_of(now_ms)
     by_day: dict[str, list[DataFile]] = {}
     for one in files:
         by_day.setdefault(one.day or today, []).append(one)
@@ -54,19 +60,25 @@ def events_due(files: Iterable[DataFile], keep_ms: int, now_ms: int) -> EventsDu
 def due_documents(manifest: Manifest, now_ms: int) -> list[Document]:
     """A row for each task that the next run has besides news: what it is, and why."""
     looked, found = manifest.looked, list[Document]()
+    first_kept = first_kept_day(looked.keep_events_ms, now_ms, manifest.looked_ms)
     age_ms = now_ms - looked.listed_ms
-    if age_ms >= looked.list_every_ms:
-        why = f"the store was listed {age_text(age_ms)} ago, and is every {age_text(looked.list_every_ms)}"
-        found.append({"task": "listing", "why": why})
+    if is_listing_due(age_ms, looked.list_every_ms):
+        found.append({"task": "listing", "why": _why_listing(looked, age_ms)})
     state = manifest.tables.get(EVENTS.name)
     if isinstance(state, SnapshotState):
-        if state.first_day is not None and state.first_day < first_kept_day(looked.keep_events_ms, now_ms):
+        if state.first_day is not None and state.first_day < first_kept:
             found.append({"task": "retention", "why": f"events of {state.first_day} are there"})
         return found
-    due = events_due(() if state is None else state.files, looked.keep_events_ms, now_ms)
+    due = events_due(() if state is None else state.files, first_kept, now_ms)
     if due.expired:
         rows = counted(sum(one.rows for one in due.expired), "event")
         found.append({"task": "retention", "why": f"{rows} are older than {age_text(looked.keep_events_ms)}"})
     for day, files in sorted(due.scattered.items()):
         found.append({"task": "compaction", "why": f"the events of {day} are in {counted(len(files), 'file')}"})
     return found
+
+
+def _why_listing(looked: Looked, age_ms: int) -> str:
+    if age_ms < 0:
+        return "the store was listed at a time to come: the clock was wrong then, or is now"
+    return f"the store was listed {age_text(age_ms)} ago, and is every {age_text(looked.list_every_ms)}"

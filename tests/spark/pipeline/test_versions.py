@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tieredctl_spark.backfill.run import waiting_place
 from tieredctl_spark.catalogs.place import CatalogPlace
-from tieredctl_spark.tables.due import due_documents, events_due
+from tieredctl_spark.tables.due import due_documents, events_due, first_kept_day
 from tieredctl_spark.tables.files import file_rows, folder_files
 from tieredctl_spark.tables.kinds import EVENTS, FINDINGS
 from tieredctl_spark.tables.manifest import DataFile, Looked, Manifest, TableState
@@ -250,7 +250,8 @@ def test_events_are_kept_by_whole_days_and_scattered_days_are_compacted() -> Non
     )
     compacted = [replace(one, is_compacted=True) for one in files("2024-10-02", 9)]
 
-    due = events_due([*old, *last, *compacted, *scattered, *today], 30 * DAY_MS, NOW_MS)
+    first_kept = first_kept_day(30 * DAY_MS, NOW_MS, NOW_MS)
+    due = events_due([*old, *last, *compacted, *scattered, *today], first_kept, NOW_MS)
 
     assert due.expired == tuple(old)
     assert due.scattered == {"2024-10-03": tuple(scattered)}
@@ -261,4 +262,10 @@ def test_what_is_due_is_said() -> None:
     made = replace(manifest(1, "a", ""), tables={EVENTS.name: events})
 
     assert [one["task"] for one in due_documents(made, NOW_MS + 2_000)] == ["listing", "retention"]
-    assert due_documents(made, NOW_MS - 1)[1:] == []
+    assert due_documents(made, NOW_MS)[1:] == []
+
+
+def test_a_listing_of_a_time_to_come_is_due_again() -> None:
+    (listing,) = due_documents(manifest(1, "a", ""), NOW_MS - 1)
+
+    assert (listing["task"], "a time to come" in str(listing["why"])) == ("listing", True)
