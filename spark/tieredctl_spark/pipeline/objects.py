@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -25,9 +27,30 @@ _MOST_RANGES = 256
 _BATCH_OBJECTS = 1 << 16
 
 
-def stored_objects(session: SparkSession, remote: Remote[ObjectStore]) -> pa.Table:
-    """By `OBJECTS_DAILY.columns`, what the store holds besides tieredctl's own. Executors list it."""
-    store, explainer = remote.store, KeyExplainer(remote.layout)
+class Stored(NamedTuple):
+    """How much a listing has."""
+
+    objects: int
+    bytes: int
+
+
+def stored_objects(session: SparkSession, remote: Remote[ObjectStore], scanned: Stored) -> pa.Table:
+    """By `OBJECTS_DAILY.columns`, what the store holds besides tieredctl's own. Executors list it.
+
+    Where that is not what a scan listed before, it is listed again, and of two listings that both differ the one with
+    more counts: a listing may lack what is there, and a store may have changed since the scan."""
+    found = _listed(session, remote.store, KeyExplainer(remote.layout))
+    if _stored(found) == scanned:
+        return found
+    again = _listed(session, remote.store.reconnected(), KeyExplainer(remote.layout))
+    return max(found, again, key=lambda one: (_stored(one) == scanned, _stored(one)))
+
+
+def _stored(sums: pa.Table) -> Stored:
+    return Stored(*(pc.sum(sums.column(name)).as_py() or 0 for name in Stored._fields))
+
+
+def _listed(session: SparkSession, store: ObjectStore, explainer: KeyExplainer) -> pa.Table:
     ranges = key_ranges(store, _MOST_RANGES)
 
     def listed(number: int) -> Iterator[pa.Table]:

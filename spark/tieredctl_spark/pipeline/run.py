@@ -232,7 +232,7 @@ class _Look:
             first_day = day_of(earliest_ms)
             lags = daily.copy_lags(tables.rows(SEGMENT_HISTORY, daily.LAG_COLUMNS), first_day)
             tables.replace_days(COPY_LAG_HOURLY, first_day, lags)
-        tables.replace(OBJECTS_DAILY, objects.stored_objects(session, scan.remote))
+        tables.replace(OBJECTS_DAILY, objects.stored_objects(session, scan.remote, self._scanned()))
         tables.replace(ORPHANS_DAILY, objects.orphaned_objects(scan.verdicts, options.now_ms))
         tables.replace(COST_DAILY, daily.costs(replayed.figures, scan.options.price, options.now_ms))
         segments = tables.rows(SEGMENTS, coverage.SEGMENT_COLUMNS)
@@ -240,6 +240,10 @@ class _Look:
         read = coverage.read(segments, readings, self.begun.store_url)
         tables.replace(COVERAGE, pa.concat_tables([coverage.compared(self.verified.result, options.now_ms), read]))
         tables.replace(RETENTION_FORECAST, daily.forecast(replayed))
+
+    def _scanned(self) -> objects.Stored:
+        summary = self.scan.summary()
+        return objects.Stored(summary["objects"], summary["bytes"])
 
     def _retention(self) -> dict[str, int | None]:
         metadata = self.verified.result.metadata

@@ -26,6 +26,7 @@ from tieredctl.ports.object_store import (
 from tieredctl.wiring.places import StorePlace
 from tieredctl_spark.tables.kinds import DAY, TableKind
 from tieredctl_spark.tables.manifest import AnyManifest, Manifest, State, TableState, tables_in
+from tieredctl_spark.tables.stored_bytes import demand_stored
 
 _MANIFESTS = "_manifests/"
 _MANIFEST = re.compile(r"_manifests/(?P<version>\d{12})\.json")
@@ -139,8 +140,12 @@ def current_tables(store: ObjectStore) -> Mapping[str, State]:
 
 
 def commit(store: WritableObjectStore, manifest: AnyManifest) -> None:
-    """Makes a version current. Raises TieredctlError `locked` where another run made its version."""
-    made, form = store.put_if_absent(_key(manifest.version), manifest.to_bytes()), type(manifest)
+    """Makes a version current. Raises TieredctlError `locked` where another run made its version, and `unwritable` as
+    `demand_stored` does."""
+    data, form = manifest.to_bytes(), type(manifest)
+    made = store.put_if_absent(_key(manifest.version), data)
+    if made is not None:
+        demand_stored(store, made, data, f"Remove {made.key}, if it is there: the version before it is whole.")
     # The answer to our own request may have been lost, and a store then refuses the second one.
     if made is None and _manifest(store, manifest.version, form).run_id != manifest.run_id:
         raise _lost_to_another(store, manifest)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl_spark.tables.kinds import PROVENANCE, TableKind
 from tieredctl_spark.tables.manifest import DataFile
+from tieredctl_spark.tables.stored_bytes import demand_stored
 from tieredctl_spark.tables.table_store import data_file_key
 
 MOST_STORED_BYTES = 16 << 20
@@ -81,7 +82,7 @@ class TableWriter:
 
     def _stored(self, kind: TableKind, rows: int, data: bytes, day: str | None) -> DataFile:
         key = data_file_key(kind, self.version, self.run_id, day)
-        self.store.write(key, data)
+        demand_stored(self.store, self.store.write(key, data), data)
         return DataFile(key, rows, len(data), day)
 
     def write_gathered(self, kind: TableKind, tables: Iterable[pa.Table]) -> Iterator[DataFile]:
