@@ -187,7 +187,7 @@ class Trial:
         rows.withColumn("runId", fn.lit(OTHER)).writeTo(events).append()
         self.session.table(lags).writeTo(lags).overwrite(fn.lit(True))
         put_together = opened.version(COPY_LAG_HOURLY.name)
-        states = versions.opened(before, RunIdentity("later", None, 0, 0)).states()
+        states = versions.opened(before, RunIdentity("later", None, 0, "")).states()
         return {
             "rows": {name: state.rows for name, state in states.items()},
             "latest": self.latest(),

@@ -19,7 +19,7 @@ from tieredctl.ops.verification.engine import Engine, LocalEngine
 from tieredctl.ops.verification.report import Level
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables
-from tieredctl_inkless.ops.diskless.bucket import DisklessBucket, demand_overlap, read_bucket
+from tieredctl_inkless.ops.diskless.bucket import DisklessBucket, demand_listed, demand_overlap, read_bucket
 from tieredctl_inkless.ops.diskless.explain import DisklessExplanation, explain, find_log, with_own_tier, with_tiered
 from tieredctl_inkless.ops.diskless.inspect import InspectedObject, inspect
 from tieredctl_inkless.ops.diskless.object_engine import LocalObjects, ObjectEngine
@@ -48,12 +48,13 @@ class DisklessVerified:
 
 
 def control_plane_status(place: ControlPlanePlace, bucket: StorePlace | None) -> FoundStatus:
-    """Raises TieredctlError as the places and what they open do."""
+    """Raises TieredctlError as the places, what they open and `demand_listed` do."""
     if bucket is None:
         control_plane = place.open()
         source, tables = dict(control_plane.describe()), control_plane.tables()
         return FoundStatus(source, tables, None, status_findings(tables, None, source["database"]))
     with _read(place, bucket) as (source, contents):
+        demand_listed(contents)
         findings = status_findings(contents.tables, contents, source["database"])
         return FoundStatus(source, contents.tables, uncommitted(contents), findings)
 
@@ -86,10 +87,11 @@ def scan_diskless(
 ) -> Iterator[tuple[Document, DisklessScan]]:
     """Where they are, and a scan that is ready to be run here.
 
-    Raises TieredctlError as the places and `demand_overlap` do.
+    Raises TieredctlError as the places, `demand_overlap` and `demand_listed` do.
     """
     with _read(place, bucket) as (source, contents):
         demand_overlap(contents)
+        demand_listed(contents)
         yield source, DisklessScan(contents, min_age_ms)
 
 

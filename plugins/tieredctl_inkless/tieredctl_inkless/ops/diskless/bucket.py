@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -80,3 +80,21 @@ def demand_overlap(bucket: DisklessBucket) -> None:
     message = f"{bucket.store.url} has none of the {counted(len(promised), 'object')} that the control plane promises: "
     message += "it is another bucket or prefix, or everything in it was deleted."
     raise TieredctlError(ErrorCode.NO_OVERLAP, message, hint="Check --store and --control-plane.")
+
+
+def demand_listed(bucket: DisklessBucket) -> None:
+    """Raises TieredctlError as `demand_listing` does."""
+    files = bucket.files
+    promised = (files.keys[number] for number in np.flatnonzero(files.batch_counts).tolist())
+    demand_listing(bucket.store, bucket.batches(), promised)
+
+
+def demand_listing(store: ObjectStore, listed: Iterable[pa.RecordBatch], promised: Iterable[str]) -> None:
+    """Raises TieredctlError `unreadable` where nothing was listed in a store that has promised objects when it is asked
+    for them by name: such a listing says nothing of what else is there."""
+    if any(len(batch) for batch in listed):
+        return
+    for key in islice(promised, _ASKED_BY_NAME):
+        if store.head(key) is not None:
+            message = f"{store.url} listed no object, and has {key} when it is asked for it by name."
+            raise TieredctlError(ErrorCode.UNREADABLE, message, hint="Run it again.")

@@ -11,7 +11,7 @@ from tieredctl.model.removal import PlanHeader, PlannedObject, PlanTotals
 from tieredctl.ops.orphan_removal.limits import PlannedSoFar, PlanOptions, demand_age, demand_promised
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE
-from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
+from tieredctl_inkless.ops.diskless.bucket import DisklessBucket, demand_listed
 from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about
 from tieredctl_inkless.ops.diskless.fresh_control_plane import LAYOUT, REMOVABLE, FreshControlPlane
 from tieredctl_inkless.ops.diskless.judgement import Judge, JudgedObject
@@ -40,6 +40,7 @@ class DisklessPlanning:
         """Judges, and writes the plan. Raises TieredctlError if anything speaks against removing."""
         options, bucket, url = self.options, self.bucket, self.bucket.store.url
         demand_age(self.fresh.min_age_ms, allow_young=options.allow_young)
+        demand_listed(bucket)
         fit = bucket_fit(bucket, self.fresh.min_age_ms, self.now_ms)
         if doubt := doubt_about(bucket, fit):
             raise doubt

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, FileState, FoundStates
+from tieredctl_inkless.ops.diskless.bucket import demand_listing
 from tieredctl_inkless.ops.diskless.file_keys import NO_FILE
 from tieredctl_inkless.ops.diskless.finding_places import object_finding
 from tieredctl_inkless.ops.diskless.judgement import VERDICTS, JudgedBatch, Rule, first_that_fits
@@ -143,8 +144,8 @@ class CoordinatorScan(JudgedScan):
         """`listing` is what the store had before this is made; `log_dirs` have the logs of the source, and may have
         snapshots beside them.
 
-        Raises TieredctlError as the source and the store do, and `no-overlap` where coordinators have live files, and
-        the store none of their files.
+        Raises TieredctlError as the source, the store and `demand_listing` do, and `no-overlap` where coordinators have
+        live files, and the store none of their files.
         """
         super().__init__()
         self._store, self._listing = store, listing
@@ -192,6 +193,8 @@ class CoordinatorScan(JudgedScan):
         if self._is_listed.any() or not promised:
             return
         if any(self._store.head(files.keys[number]) for number in islice(promised, _ASKED_BY_NAME)):
+            listed = UnreservedObjects(self._listing).batches()
+            demand_listing(self._store, listed, (files.keys[number] for number in promised))
             return
         message = (
             f"{self._store.url} has none of the {counted(len(promised), 'object')} that the coordinators promise: "
