@@ -29,7 +29,7 @@ from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.record_batches import Record, read_batch_header, read_records
+from tieredctl.formats.record_batches import Attributes, Record, read_batch_header, read_records
 from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
@@ -101,8 +101,28 @@ def forget(store: MemoryStore, partition: TopicIdPartition) -> None:
     EventLog(store, {}, clock_ms).append([Publish(event, 0) for event in kept])
 
 
-def test_what_only_the_object_itself_tells_of_keeps_it(tmp_path: Path, fresh: FreshNeeds) -> None:
-    store = MemoryStore()
+class AlteringOnce(MemoryStore):
+    """The first answer with bytes of an object says of its index that it is a batch of data."""
+
+    is_honest = False
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        data = super().read(key, start, end)
+        if self.is_honest or "/" in key:
+            return data
+        self.is_honest = True
+        return data[:_CONTROL_BYTE] + bytes([data[_CONTROL_BYTE] ^ Attributes.CONTROL]) + data[_CONTROL_BYTE + 1 :]
+
+
+_CONTROL_BYTE = 22
+"""The place in a batch of the byte with that attribute."""
+
+
+@pytest.mark.parametrize("kind", [MemoryStore, AlteringOnce])
+def test_what_only_the_object_itself_tells_of_keeps_it(
+    tmp_path: Path, fresh: FreshNeeds, kind: type[MemoryStore]
+) -> None:
+    store = kind()
     for number in (0, 1):
         write_partition(tmp_path / "both", ORDERS[number], [batch(0), batch(1)])
     logs = local_active_logs(read_local_replicas([tmp_path / "both"]))

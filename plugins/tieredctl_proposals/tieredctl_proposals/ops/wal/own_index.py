@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl_proposals.ops.wal.need import Needs
 from tieredctl_proposals.wal.lifecycle import JudgedObject, Need
@@ -36,7 +37,8 @@ def _is_all_judged(store: ObjectStore, stored: StoredObject, judged: JudgedObjec
     if wal.combined_named(judged.combined_segment_id) is None:
         return False
     try:
-        index = read_object_index(store, stored)
+        # One answer with an altered bit says that there is no index, and then nothing would tell of the others.
+        index = read_again(store, lambda at: read_object_index(at, stored), is_sound=lambda read: read is not None)
     except DecodeError:
         return False
     except TieredctlError as error:
