@@ -292,6 +292,25 @@ def test_another_selection_is_refused(
         assert outcome.err.count("\n") == 2
 
 
+@pytest.mark.parametrize("source", ["log directory", "export"])
+def test_what_was_deleted_since_the_moment_that_is_asked_about_is_said_to_be(
+    capture: Path, places: Sequence[str], tieredctl: Tieredctl, tmp_path: Path, source: str
+) -> None:
+    events = tieredctl("metadata", "format", *places[:2], "-o", "jsonl").lines()
+    gone = [one for one in events if one.get("state") == "DELETE_SEGMENT_STARTED" and one["topic"] == "gone7"]
+    before_ms = min(one["eventTimestampMs"] for one in gone) - 1
+    if source == "export":
+        tieredctl("metadata", "export", tmp_path / "events.jsonl", *places[:2])
+        places = ("--export", str(tmp_path / "events.jsonl"), *places[2:])
+
+    words = ("remote", "records", "gone7", *places, "--topic-id", gone[0]["topicId"], "--as-of", str(before_ms))
+    outcome = tieredctl(*words, "--damage", "skip", "-o", "jsonl")
+
+    assert (outcome.exit_code, outcome.out) == (ExitCode.FINDINGS, ""), outcome.err
+    assert outcome.err.count("the segment is deleted by now") > 0
+    assert "damaged" not in outcome.err
+
+
 def test_what_is_not_avro_is_counted(places: Sequence[str], tmp_path: Path, tieredctl: Tieredctl) -> None:
     words = ("remote", "records", f"{TOPIC}:0", *places, "-o", "jsonl", "--max-records", "3")
 

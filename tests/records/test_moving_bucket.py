@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.faults.cluster import LAYOUT, key_of, made_of
+from tests.faults.cluster import LAYOUT, EventsInMemory, key_of, made_of
 from tests.faults.segments_made import large_batches
 from tests.records.kafka_records import rows_of
 from tests.records.one_segment import OneSegment
@@ -17,6 +17,8 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import Isolation, OnDamage, RecordRequest
@@ -83,6 +85,22 @@ def of_three_segments(*gone: int) -> tuple[RemotePartition, MemoryStore, Callabl
     deleted = {remote.spans[number].segment.segment_id for number in gone}
     store.delete([one for one in store.list() if any(segment_id in one.key for segment_id in deleted)])
     return remote, store, lambda partition, segment_id: partition == remote.partition and segment_id in deleted
+
+
+@pytest.mark.parametrize("gone", [[2], [1, 2], [0, 1, 2]], ids=["the last", "two", "all"])
+def test_the_line_of_leaders_is_that_of_the_last_segment_that_is_not_deleted_by_now(gone: list[int]) -> None:
+    cluster = made_of([segment(0, 100, 0), segment(100, 200, 1, [(0, 0)]), segment(200, 300, 1, [(0, 0)])])
+    ((partition, cache),) = replayed(EventStream(EventsInMemory(cluster.events))).caches.items()
+    store = cluster.store()
+    deleted = {remote_partition(cluster).spans[number].segment.segment_id for number in gone}
+    store.delete([one for one in store.list() if any(segment_id in one.key for segment_id in deleted)])
+
+    remote = RemotePartition.of(partition, cache, store, LAYOUT, is_deleted=lambda _, one: one in deleted)
+    without_metadata = RemotePartition.of(partition, cache, store, LAYOUT)
+
+    assert remote.findings == []
+    assert [(one.first, one.last) for one in remote.spans] == [(0, 99), (100, 199), (200, 299)]
+    assert [one.code for one in without_metadata.findings] == [FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED]
 
 
 class LyingStore(MemoryStore):

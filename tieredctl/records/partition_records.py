@@ -19,7 +19,7 @@ from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.arrow_records import arrow_records, chosen_schema, damage_row
 from tieredctl.records.committed import CommittedBatches
 from tieredctl.records.lost_records import Loss, LostRecords, SegmentLosses
-from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.remote_partition import RemotePartition, never_deleted
 from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
 from tieredctl.records.segment_log import SegmentLog
 from tieredctl.records.served_spans import ServedSpan, clipped
@@ -46,11 +46,6 @@ class _Asked(NamedTuple):
 
 
 _Parts = Iterator[_Found | Loss]
-
-
-def never_deleted(_partition: TopicIdPartition, _segment_id: str) -> bool:
-    """What is said where no metadata can be asked again."""
-    return False
 
 
 class PartitionRecords:

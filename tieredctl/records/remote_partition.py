@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
@@ -17,6 +18,11 @@ from tieredctl.records.lost_records import Loss
 from tieredctl.records.request import KnownLine
 from tieredctl.records.served_spans import ServedSpan, clipped, line_of_leaders, served_spans
 from tieredctl.rlmm.cache import NOTHING_DELETED, DeletedOffsets, RemoteLogMetadataCache
+
+
+def never_deleted(_partition: TopicIdPartition, _segment_id: str) -> bool:
+    """What is said where no metadata can be asked again."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +48,17 @@ class RemotePartition:
         store: ObjectStore,
         layout: Layout,
         line: KnownLine | None = None,
+        is_deleted: Callable[[TopicIdPartition, str], bool] = never_deleted,
     ) -> RemotePartition:
         """By the line of leaders that a leader or a replica's disk says, or without one by what the store has of it.
-        Raises TieredctlError where that cannot be read from the store at all."""
+        `is_deleted` says by the metadata of now whether a segment was deleted. Raises TieredctlError where that cannot
+        be read from the store at all."""
         findings = []
         if line is None or not line.leader_epochs:
-            leader_epochs, loss = line_of_leaders(remote, store, layout)
+            is_gone = partial(is_deleted, partition)
+            leader_epochs, loss = line_of_leaders(remote, store, layout, is_gone)
             if loss is not None:  # bytes may be altered on the way
-                leader_epochs, loss = line_of_leaders(remote, store.reconnected(), layout)
+                leader_epochs, loss = line_of_leaders(remote, store.reconnected(), layout, is_gone)
             line = KnownLine(leader_epochs, None if line is None else line.log_start_offset)
             findings = [] if loss is None else [loss.finding]
         spans = served_spans(remote, line.leader_epochs, line.log_start_offset)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -72,34 +72,39 @@ def _pieces(
 
 
 def line_of_leaders(
-    remote: RemoteLogMetadataCache, store: ObjectStore, layout: Layout
+    remote: RemoteLogMetadataCache, store: ObjectStore, layout: Layout, is_deleted: Callable[[str], bool]
 ) -> tuple[LeaderEpochs, Loss | None]:
     """The leader epochs by remote storage alone: those that the last segment of the latest leader was copied with.
     Where these cannot be had, each epoch's first offset in any segment, and a finding that says so. Raises
-    TieredctlError where nothing can be read from the store."""
+    TieredctlError where nothing can be read from the store.
+
+    Of segments that are deleted by now, which `is_deleted` says of an id, nothing can be read: the epochs are those of
+    the last one that is there, and those that only segments say which came later."""
     finished = [
         known.metadata
         for known in remote.list_remote_log_segments()
         if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
     ]
     joined = EpochRanges.said_by(finished).joined()
-    if not finished:
-        return joined, None
-    latest = max(finished, key=lambda one: (one.segment_leader_epochs[-1][0], one.end_offset))
-    reason, position, entries = None, None, []
-    try:
-        entries = leader_epoch_entries(layout.open_segment(store, latest).read(Part.LEADER_EPOCH))
-        reason = leader_epoch_contradiction(entries, latest) or _later_than_in_segments(entries, dict(joined))
-    except DecodeError as error:
-        reason, position = error.reason, error.position
-    except TieredctlError as error:
-        if concerns_all(error):
-            raise
-        reason = error.message.removesuffix(".")
-    if reason is None:
-        return [(entry.epoch, entry.start_offset) for entry in entries], None
-    losses, code = SegmentLosses(layout, latest), FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED
-    return joined, losses.loss(code, Part.LEADER_EPOCH, f"{reason}: {_ALONG_THE_LINE}", position=position)
+    for latest in sorted(finished, key=lambda one: (one.segment_leader_epochs[-1][0], one.end_offset), reverse=True):
+        reason, position, entries = None, None, []
+        try:
+            entries = leader_epoch_entries(layout.open_segment(store, latest).read(Part.LEADER_EPOCH))
+            reason = leader_epoch_contradiction(entries, latest) or _later_than_in_segments(entries, dict(joined))
+        except DecodeError as error:
+            reason, position = error.reason, error.position
+        except TieredctlError as error:
+            if concerns_all(error):
+                raise
+            if error.code is ErrorCode.OBJECT_MISSING and is_deleted(latest.segment_id):
+                continue
+            reason = error.message.removesuffix(".")
+        if reason is None:
+            line = [(entry.epoch, entry.start_offset) for entry in entries]
+            return [*line, *((epoch, start) for epoch, start in joined if epoch > line[-1][0])], None
+        losses, code = SegmentLosses(layout, latest), FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED
+        return joined, losses.loss(code, Part.LEADER_EPOCH, f"{reason}: {_ALONG_THE_LINE}", position=position)
+    return joined, None
 
 
 def _later_than_in_segments(entries: Sequence[EpochEntry], firsts: Mapping[int, int]) -> str | None:

@@ -15,8 +15,8 @@ from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.arrow_records import chosen_schema
 from tieredctl.records.asked_records import TextPattern, first_records, record_count
 from tieredctl.records.lost_records import LostRecords
-from tieredctl.records.partition_records import PartitionRecords, never_deleted
-from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.records.remote_partition import RemotePartition, never_deleted
 from tieredctl.records.request import OnDamage, RecordRequest
 
 

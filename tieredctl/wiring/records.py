@@ -23,8 +23,8 @@ from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.leaders_tail import LayoutWithLeaders, leaders_segment
-from tieredctl.records.partition_records import PartitionRecords, never_deleted
-from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.records.remote_partition import RemotePartition, never_deleted
 from tieredctl.records.request import ALL_RECORDS, KnownLine, RecordRequest
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.wiring.places import MetadataPlace, StorePlace
@@ -71,7 +71,7 @@ class _DeletedMeanwhile:
 @contextmanager
 def deleted_meanwhile(metadata: MetadataPlace) -> Iterator[Callable[[TopicIdPartition, str], bool]]:
     """What says by the metadata of now whether a segment was deleted. The metadata is not opened before it is asked."""
-    if metadata.export:
+    if metadata.export and metadata.as_of is None:
         yield never_deleted
         return
     with closing(FollowedMetadata(metadata.open_source)) as again:
@@ -100,9 +100,13 @@ def topic_records(
         stream = stack.enter_context(metadata.open())
         whole = replace(selection, numbers=())
         caches = replayed(stream, whole).caches
+        is_deleted = stack.enter_context(deleted_meanwhile(metadata))
         chosen = _chosen(list(caches), _of_today(metadata, list(caches), selection), stream)
         partitions = [
-            RemotePartition.of(one, caches[one], remote.store, remote.layout, _line(logs, one, caches[one], metadata))
+            RemotePartition.of(
+                *(one, caches[one], remote.store, remote.layout),
+                *(_line(logs, one, caches[one], metadata), is_deleted),
+            )
             for one in chosen
         ]
         if metadata.cluster is not None and metadata.as_of is None:
@@ -115,7 +119,6 @@ def topic_records(
             layout = LayoutWithDisk(remote.layout, {partition: tail.folder for partition, tail in tails.items()})
             partitions = [_with_tail(one, tails) for one in partitions]
             stream.findings += [_without_replica(one) for one in chosen if one not in tails]
-        is_deleted = stack.enter_context(deleted_meanwhile(metadata))
         yield TopicRecords(partitions, remote.store, layout, stream, is_deleted)
 
 
