@@ -170,9 +170,13 @@ class _History:
         return self.manifest.tables[RECORDS.name].rows
 
     def shares(self, topic: TopicRecords) -> Iterator[HistoryShare]:
-        """What is new, by partition and offset. Raises TieredctlError `world-changed` where a log lost its end."""
+        """What is new, by partition and offset. Raises TieredctlError `world-changed` where a log lost its end: a
+        partition of which no event is here is not known to have, where events may be missing."""
         findings, partitions = topic.findings, {one.partition.partition: one for one in topic.partitions}
         for number, begin in self._known_offsets().items():
+            if number not in partitions and findings:
+                self.unread[number] = f"{findings[0].code}: {findings[0].subject}: {findings[0].message}"
+                continue
             end = partitions[number].end_offset if number in partitions else 0
             if end is not None and end < begin:
                 name = f"{self.manifest.topic}-{number}"

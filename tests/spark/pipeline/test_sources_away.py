@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from tieredctl_spark.jobs import backfill
+from tieredctl_spark.tables.files import read_rows
 from tieredctl_spark.tables.table_store import TablesPlace, demand_current
 
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline
@@ -44,6 +47,26 @@ def test_a_metadata_partition_that_was_away_is_not_read_again(copied: CapturedPi
     assert times_of_events(copied) == whole
     assert any(number == 0 for number, _ in whole)
     assert set(whole.values()) == {1}
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_topics_history_has_not_ended_where_a_metadata_partition_is_away(
+    copied: CapturedPipeline, tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    words = [*copied.places, "--topic", "orders7", "--output", str(copied.tables)]
+    assert backfill.main(words) == ExitCode.CLEAN
+    whole = read_rows(str(copied.tables), "records").num_rows
+    away = shutil.move(copied.data / f"__remote_log_metadata-{number}", tmp_path / "away")
+    capsys.readouterr()
+
+    assert backfill.main(words) == ExitCode.INCOMPLETE
+    unread = json.loads(capsys.readouterr().out)["summary"]["unread"]
+    shutil.move(away, copied.data / f"__remote_log_metadata-{number}")
+    code = backfill.main(words)
+
+    assert (code, read_rows(str(copied.tables), "records").num_rows) == (ExitCode.CLEAN, whole)
+    assert unread
+    assert all(f"metadata partition {number} is missing here" in why for why in unread.values())
 
 
 def test_ids_that_sources_do_not_tell_for_once_are_known_after_it(copied: CapturedPipeline, tmp_path: Path) -> None:
