@@ -146,8 +146,9 @@ def commit(store: WritableObjectStore, manifest: AnyManifest) -> None:
     made = store.put_if_absent(_key(manifest.version), data)
     if made is not None:
         demand_stored(store, made, data, f"Remove {made.key}, if it is there: the version before it is whole.")
-    # The answer to our own request may have been lost, and a store then refuses the second one.
-    if made is None and _manifest(store, manifest.version, form).run_id != manifest.run_id:
+    # The answer to our own request may have been lost, and a store then refuses the second one. A run may have made
+    # this version before, and not know it by a listing that lacks it: what is in it tells.
+    elif not read_again(store, lambda at: at.read(_key(manifest.version)) == data, _ONE_ANSWER, is_sound=bool):
         raise _lost_to_another(store, manifest)
     # A version may be made again once manifests are removed that were made meanwhile.
     later = [version for version in _versions(store) if version > manifest.version]

@@ -79,6 +79,20 @@ def test_a_run_whose_answer_was_lost_is_not_refused(store: WritableObjectStore) 
     assert current(store) == made
 
 
+def test_a_version_that_a_run_made_before_is_not_taken_for_the_one_that_it_makes_now(
+    store: WritableObjectStore,
+) -> None:
+    """As it does where it knows of its own last version by a listing that lacks it."""
+    first = manifest(1, "a", "", written(store, 1, "a"))
+    commit(store, first)
+
+    with pytest.raises(TieredctlError) as refused:
+        commit(store, manifest(1, "a", "", written(store, 1, "a")))
+
+    assert refused.value.code is ErrorCode.LOCKED
+    assert current(store) == first
+
+
 def test_a_run_that_slept_while_its_version_was_made_and_forgotten_is_refused(store: WritableObjectStore) -> None:
     for version in range(2, 4):
         commit(store, manifest(version, f"run{version}", f"run{version - 1}"))
