@@ -107,7 +107,7 @@ def demand_same_store(recorded: str, store_url: str, tables: str) -> None:
 
 def demand_no_tables(store: ObjectStore) -> None:
     """Raises TieredctlError `usage` where tables are, among whose files no others may be."""
-    if _versions(store):
+    if _newest_version(store):
         message = f"{store.url} has tables of its own."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder for the files of a catalog's tables.")
 
@@ -119,8 +119,8 @@ def current(store: ObjectStore) -> Manifest | None:
 
 def newest(store: ObjectStore, form: type[_Made]) -> _Made | None:
     """The newest version by manifests of this form; None where no run ended."""
-    versions = _versions(store)
-    return _manifest(store, versions[-1], form) if versions else None
+    version = _newest_version(store)
+    return _manifest(store, version, form) if version else None
 
 
 def demand_current(store: ObjectStore) -> Manifest:
@@ -133,10 +133,10 @@ def demand_current(store: ObjectStore) -> Manifest:
 
 def current_tables(store: ObjectStore) -> Mapping[str, State]:
     """The tables of the newest version, whoever wrote it. Raises TieredctlError `path-missing` where there is none."""
-    versions = _versions(store)
-    if not versions:
+    version = _newest_version(store)
+    if not version:
         raise _no_tables(store)
-    return _read(store, versions[-1], tables_in)
+    return _read(store, version, tables_in)
 
 
 def commit(store: WritableObjectStore, manifest: AnyManifest) -> None:
@@ -199,6 +199,14 @@ def _data_files(store: ObjectStore, manifest: AnyManifest) -> Iterator[StoredObj
             found = _DATA_FILE.fullmatch(stored.key)
             if found and int(found["version"]) <= manifest.version:
                 yield stored
+
+
+def _newest_version(store: ObjectStore) -> int:
+    """0 where there is none. A listing may lack it: the versions after those listed are asked for by name."""
+    version = max(_versions(store), default=0)
+    while store.head(_key(version + 1)) is not None:
+        version += 1
+    return version
 
 
 def _versions(store: ObjectStore) -> list[int]:

@@ -23,6 +23,7 @@ from tieredctl_spark.tables.table_store import (
     data_file_key,
     demand_apart,
     demand_current,
+    demand_no_tables,
     remove_leftovers,
 )
 from tieredctl_spark.tables.writing import TableWriter
@@ -150,6 +151,20 @@ def test_no_file_of_a_version_is_removed_whose_manifest_a_listing_lacks(lacked: 
     assert (in_doubt, kept) == (0, keys)
     assert removed == 1
     assert {stored.key for stored in store.list(f"{FINDINGS.name}/")} == keys - {dead.path}
+
+
+@pytest.mark.parametrize("lacked", [{1, 2, 3}, {2, 3}, {3}], ids=["all", "two", "the newest"])
+def test_the_newest_version_is_current_also_where_listings_lack_it(lacked: set[int]) -> None:
+    store, made = ForgetfulStore(), [manifest(version, "run", "run" if version > 1 else "") for version in (1, 2, 3)]
+    for one in made:
+        commit(store, one)
+    store.lacked, store.listings = frozenset(lacked), 1_000
+
+    assert current(store) == made[-1]
+    assert current_tables(store) == made[-1].tables
+    with pytest.raises(TieredctlError) as refused:
+        demand_no_tables(store)
+    assert refused.value.code is ErrorCode.USAGE
 
 
 def test_what_waits_for_another_namespace_stays(tmp_path: Path) -> None:
