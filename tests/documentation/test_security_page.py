@@ -148,7 +148,7 @@ def words(
     segment = this_process("metadata", "segments", *plain, "--topic", "orders", "-o", "jsonl").lines()[0]["segmentId"]
     plan = str(tmp_path / "plan")
     purged = ("--older-than", "14d", "--yes", "--cluster-id", broker.cluster_id)
-    wal = uploaded(topics["orders"].topic_id, tmp_path)
+    wal = uploaded(topics["orders"].topic_id, broker.cluster_id, tmp_path)
     copied_to = ("--to", f"file:{copytree(broker.remote_dir, tmp_path / 'copy')}")
     return {
         "metadata history": (segment,),
@@ -199,9 +199,9 @@ def sound_bucket(cloud_environment: None) -> Iterator[tuple[str, ...]]:
         yield "--store", f"s3://{BUCKET}", *options
 
 
-def uploaded(topic_id: str, folder: Path) -> tuple[str, str]:
+def uploaded(topic_id: str, cluster_id: str, folder: Path) -> tuple[str, str]:
     """A store with a combined object of the topic."""
-    write_partition(folder / "logs", TopicIdPartition(topic_id, "orders", 0), [batch(0)])
+    write_partition(folder / "logs", TopicIdPartition(topic_id, "orders", 0), [batch(0)], cluster_id=cluster_id)
     (folder / "wal").mkdir()
     store = ("--store", f"file:{folder / 'wal'}")
     outcome = this_process("wal", "upload", "--log-dir", folder / "logs", *store, "--upload-bytes", "100", "--apply")

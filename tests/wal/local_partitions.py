@@ -22,7 +22,13 @@ def batch(offset: int, records: int = 1, epoch: int = 0, size: int = 20) -> byte
     return encode_batch(made, partition_leader_epoch=epoch)
 
 
-def write_partition(log_dir: Path, partition: TopicIdPartition, *segments: Sequence[bytes], base: int = 0) -> Path:
+def write_partition(
+    log_dir: Path,
+    partition: TopicIdPartition,
+    *segments: Sequence[bytes],
+    base: int = 0,
+    cluster_id: str = CLUSTER_ID,
+) -> Path:
     """A partition's folder; the first of its log files begins at `base`, and each has one offset for each batch."""
     folder = log_dir / f"{partition.topic}-{partition.partition}"
     folder.mkdir(parents=True)
@@ -35,6 +41,6 @@ def write_partition(log_dir: Path, partition: TopicIdPartition, *segments: Seque
     metadata = PartitionMetadata(0, partition.topic_id)
     (folder / "partition.metadata").write_bytes(encode_partition_metadata(metadata))
     (folder / "leader-epoch-checkpoint").write_bytes(encode_leader_epoch_checkpoint(entries))
-    properties = MetaProperties(1, CLUSTER_ID, 7, None)
+    properties = MetaProperties(1, cluster_id, 7, None)
     (log_dir / "meta.properties").write_bytes(encode_meta_properties(properties))
     return folder
