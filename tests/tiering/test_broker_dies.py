@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from threading import Event
@@ -24,6 +24,7 @@ from tests.rigs.three_brokers import NODE_IDS, ThreeBrokers, three_brokers
 from tests.rigs.topics import create_topics, delete_topic
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
+from tieredctl.errors import TieredctlError
 from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.model.findings import Finding
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
@@ -156,7 +157,8 @@ def watched(three: ThreeBrokers, by: int) -> Iterator[list[tuple[set[int], Findi
 
     def watch() -> None:
         while not ends.is_set():
-            with closing(LiveCluster(three.nodes[by].bootstrap_server)) as cluster:
+            # The connection to a broker that dies may end a run, whose user begins another.
+            with suppress(TieredctlError), closing(LiveCluster(three.nodes[by].bootstrap_server)) as cluster:
                 found = brokers_at_a_standstill(cluster, Watch())
                 applied = cluster.metadata_progress().applied
                 looks.append(({broker for broker, offset in applied.items() if offset is not None}, found))
@@ -182,8 +184,10 @@ def test_a_broker_that_starts_is_not_at_a_standstill(three: ThreeBrokers) -> Non
         wait_until(look(looks, everybody, 0), "it is watched", SECONDS)
         starting.kill()
         gone_from = len(looks)
-        wait_until(look(looks, everybody - {2}, gone_from), "it is seen to be gone", SECONDS)
-        starting.start()
+        try:
+            wait_until(look(looks, everybody - {2}, gone_from), "it is seen to be gone", SECONDS, lambda: str(looks))
+        finally:
+            starting.start()
         back_from = len(looks)
         wait_until(look(looks, everybody, back_from), "it is seen to be back", SECONDS)
         three.await_whole()
