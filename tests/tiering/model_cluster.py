@@ -89,6 +89,8 @@ class ModelCluster:
     leader: int | None = 1
     earliest_local: int | None = 0
     """None where the leader does not tell."""
+    unanswered: str | None = None
+    """The error of every question for an offset."""
     latest_tiered: int | None = None
     size: int = 10 * SEGMENT_BYTES
     reporting: Sequence[int] = _REPLICAS
@@ -191,6 +193,8 @@ class ModelCluster:
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
         self.boundary()
         self._demand_known(topic.topic)
+        if self.unanswered is not None:
+            return {0: ListedOffset(None, error=self.unanswered)}
         if timestamp == OffsetSpec.LATEST_TIERED:
             return {0: self._latest_tiered()}
         if timestamp == OffsetSpec.EARLIEST_PENDING_UPLOAD:

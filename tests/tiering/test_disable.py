@@ -94,10 +94,15 @@ def test_stopping_deletes_nothing_and_keeps_locally_what_all_of_retention_keeps(
 
 
 def test_disks_that_may_not_hold_it_are_named(topic_command: TopicCommand) -> None:
-    outcome = topic_command(tiered(free={1: 1499, 2: 1500}), "disable", "--stop-copying")
+    outcome = topic_command(tiered(free={1: 1499, 2: 1500, 3: 1500}), "disable", "--stop-copying")
 
     (finding,) = outcome.document()["items"]
     assert (finding["code"], finding["subject"]) == ("topic-disable-fills-disks", "broker 1")
+    # A broker that is down reports no free space.
+    outcome = topic_command(tiered(free={1: 1500, 2: 1500}), "disable", "--stop-copying")
+    (finding,) = outcome.document()["items"]
+    assert (outcome.exit_code, finding["code"], finding["subject"]) == (5, "check-not-made", "free bytes on disks")
+    assert "those of broker 3" in finding["message"]
 
 
 def test_releases_before_3_9_are_refused_with_the_way_around(applied: TopicCommand) -> None:

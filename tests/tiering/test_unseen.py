@@ -7,9 +7,10 @@ import pytest
 from tests.cli.command_line import Outcome
 from tests.metadata_logs import TOPIC_ID
 from tests.tiering.conftest import TopicCommand
-from tests.tiering.model_cluster import NOW_MS, TOPIC, ModelCluster
+from tests.tiering.model_cluster import LEVEL_3_8, NOW_MS, TOPIC, ModelCluster
 from tieredctl.errors import TieredctlError
 from tieredctl.model.clock import Clock
+from tieredctl.ops.cluster.offsets import topic_offsets
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.tiering.topic_status import topic_list, topic_status
@@ -81,10 +82,33 @@ def test_status_and_list_say_what_they_could_not_see() -> None:
     assert (listed.local_bytes, listed.partitions) == (None, 1)
     assert finding.message == "Replicas whose bytes are unknown: those on broker 2, which may be down."
     assert finding.kind.incomplete
+    # So are those of a leader, but not of a follower, which the status of a topic leaves out.
+    (finding,) = topic_status(ModelCluster(own=dict(TIERED), reporting=(2, 3)), TOPIC, {}, NOW_MS, 0).findings
+    assert (finding.subject, finding.message.endswith("on broker 1, which may be down.")) == ("bytes on disks", True)
+    assert topic_status(cluster, TOPIC, {}, NOW_MS, 0).findings == []
     # The doctor counts no brokers that it may not see.
     cluster = ModelCluster(own=dict(TIERED), denied=CLUSTER_RIGHTS)
     summary = diagnose(gather_settings(cluster, Clock(NOW_MS, 0), None)).summary()
     assert (summary["brokers"], summary["topics"], summary["complete"]) == (None, 1, False)
+
+
+def test_offsets_that_no_leader_reports_are_unknown() -> None:
+    cluster = ModelCluster(own=dict(TIERED), unanswered="LEADER_NOT_AVAILABLE")
+    (finding,) = topic_status(cluster, TOPIC, {}, NOW_MS, 0).findings
+    assert (finding.subject, finding.kind.incomplete) == (f"offsets of topic {TOPIC}", True)
+    assert topic_offsets(cluster, TOPIC).summary()["notTiered"] is None
+    # A release that does not know one of them reports the others.
+    cluster = ModelCluster(own=dict(TIERED), level=LEVEL_3_8, latest_tiered=99)
+    assert topic_status(cluster, TOPIC, {}, NOW_MS, 0).findings == []
+    assert topic_offsets(cluster, TOPIC).summary()["notTiered"] is None
+    cluster = ModelCluster(own=dict(TIERED), latest_tiered=99)
+    assert topic_offsets(cluster, TOPIC).summary()["notTiered"] == 900
+
+
+def test_a_plan_to_enable_is_incomplete_without_the_bytes_of_a_broker(topic_command: TopicCommand) -> None:
+    outcome = topic_command(ModelCluster(reporting=(2, 3)), "enable")
+    assert (outcome.exit_code, "bytes on disks" in not_looked_at(outcome)) == (5, True)
+    assert outcome.document()["summary"]["estimate"]["bytesToCopy"] is None
 
 
 def test_an_estimate_that_rests_on_bytes_is_not_made_without_them() -> None:

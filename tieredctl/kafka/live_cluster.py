@@ -185,7 +185,8 @@ class LiveCluster(PatientCluster):
                 for topic in log_dir.topics:
                     if topic.name in wanted:
                         for one in topic.partitions:
-                            bytes_of_replicas[topic.name, one.partition_index][broker] = one.partition_size
+                            if not one.is_future_key:  # what was copied of it to another disk so far
+                                bytes_of_replicas[topic.name, one.partition_index][broker] = one.partition_size
         return bytes_of_replicas
 
     def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:

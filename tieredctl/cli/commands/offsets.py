@@ -14,7 +14,7 @@ from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.result_row import camel_case
-from tieredctl.ops.cluster.offsets import OFFSETS, PartitionOffsets, topic_offsets
+from tieredctl.ops.cluster.offsets import OFFSETS, UNSUPPORTED, PartitionOffsets, topic_offsets
 
 
 def _offset(name: str) -> Callable[[Item], object]:
@@ -22,12 +22,11 @@ def _offset(name: str) -> Callable[[Item], object]:
 
     def shown(item: Item) -> object:
         error = item.get("errors", {}).get(name)
-        return item.get(name) if error is None else "unsupported" if error == _UNSUPPORTED else "unknown"
+        return item.get(name) if error is None else "unsupported" if error == UNSUPPORTED else "unknown"
 
     return shown
 
 
-_UNSUPPORTED = "UNSUPPORTED_VERSION"
 _TEXTS = {name: _offset(camel_case(name)) for name in OFFSETS}
 
 
@@ -58,6 +57,5 @@ def offsets(
     if not view.quiet:
         for name, error in errors:
             say(f"{name} is unknown: {error}")
-    unanswered = any(error != _UNSUPPORTED for _, error in errors)
-    code = ExitCode.INCOMPLETE if unanswered else ExitCode.CLEAN
+    code = ExitCode.INCOMPLETE if any(row.unanswered for row in rows) else ExitCode.CLEAN
     return view.show(listing, code=code)

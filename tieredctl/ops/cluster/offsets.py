@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from tieredctl.model.result_row import Column, JsonOnly, Main, ResultRow, camel_case
+from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.documents import Document
 from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 
@@ -19,6 +20,8 @@ OFFSETS = {
     "max_timestamp_offset": OffsetSpec.MAX_TIMESTAMP,
 }
 """By their attributes of a row, in the order in which they lie in a log."""
+UNSUPPORTED = "UNSUPPORTED_VERSION"
+"""The error of a broker whose release does not know an offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,11 @@ class PartitionOffsets(ResultRow):
     not_tiered: int | None
     errors: JsonOnly[Mapping[str, str]]
 
+    @property
+    def unanswered(self) -> Mapping[str, str]:
+        """The errors that are not about the broker's release: what the leader would report, and did not."""
+        return {name: error for name, error in self.errors.items() if error != UNSUPPORTED}
+
 
 @dataclass(frozen=True, slots=True)
 class TopicOffsets:
@@ -52,11 +60,11 @@ class TopicOffsets:
         return [self._row(partition) for partition in self.topic.partitions]
 
     def summary(self) -> Document:
-        """The sums of all partitions; offsets not tiered yet include the active segment."""
+        """The sums of all partitions, None where one is unknown; offsets not tiered yet include the active segment."""
         rows = self.rows()
         return {
             "partitions": len(rows),
-            "notTiered": sum(row.not_tiered or 0 for row in rows),
+            "notTiered": known_sum(row.not_tiered for row in rows),
             "errors": sum(len(row.errors) for row in rows),
         }
 

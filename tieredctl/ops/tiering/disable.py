@@ -43,6 +43,8 @@ from tieredctl.ports.cluster import Cluster, ConfigValue, TopicDescription, sett
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 _FIRST_LINE = (3, 9)
+_FREE = "free bytes on disks"
+"""Their name in findings."""
 _LIMITS = (
     (names.LOCAL_RETENTION_MS, names.RETENTION_MS),
     (names.LOCAL_RETENTION_BYTES, names.RETENTION_BYTES),
@@ -156,10 +158,11 @@ def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form, *, at_once: 
     partitions = [_loss(one, remote) for one in read_partition_offsets(cluster, topic)]
     looking = Looking()
     needed = _local_bytes_needed(partitions)
-    free = looking.where_allowed("free bytes on disks", lambda: cluster.free_bytes([topic.topic])) or {}
+    told = looking.where_allowed(_FREE, lambda: cluster.free_bytes([topic.topic]))
+    free = told or {}
     findings = [*_effects(topic, form, partitions, needed, free), *remote.unknown_sizes(), *refusals(cluster, change)]
     if form is Form.STOP_COPYING and any(one != SizeSum() for one in needed.values()):
-        findings += looking.findings
+        findings += [*looking.findings, *(() if told is None else _unknown_free(needed, free))]
     steps: Sequence[str] = ()
     if form is Form.DELETE:
         findings += leaderless(cluster.topic(METADATA_TOPIC), Severity.ERROR)
@@ -236,6 +239,14 @@ def _fills_disks(topic: TopicDescription, needed: Mapping[int, SizeSum], free: M
             message = f"its disk may need {more} more for this topic, and has {size_text(free[broker])} free"
             evidence = {"topic": topic.topic, "brokerId": broker, "bytes": more.known, "freeBytes": free[broker]}
             yield Finding(FindingCode.TOPIC_DISABLE_FILLS_DISKS, f"broker {broker}", message, evidence)
+
+
+def _unknown_free(needed: Mapping[int, SizeSum], free: Mapping[int, int]) -> Iterator[Finding]:
+    """The finding that whether some disks can hold it is not known."""
+    silent = [f"broker {broker}" for broker in sorted(needed) if broker not in free and needed[broker] != SizeSum()]
+    if silent:
+        message = f"Disks whose free bytes are unknown: those of {', '.join(silent)}, which may be down."
+        yield Finding(FindingCode.CHECK_NOT_MADE, _FREE, message)
 
 
 def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding]:

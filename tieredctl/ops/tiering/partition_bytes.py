@@ -8,12 +8,17 @@ segments too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, SEGMENT_MS, CopyLag, TopicSettings, offset_by_time
 from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
+
+BYTES = "bytes on disks"
+"""Their name in findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,33 @@ class PartitionBytes:
 
 
 def read_partition_bytes(cluster: Cluster, topic: TopicDescription, looking: Looking) -> Sequence[PartitionBytes]:
-    """Asks the leaders, and all brokers for bytes: if the user may not see these, `looking` notes it. Raises
-    TieredctlError as the cluster does."""
-    sizes = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes([topic.topic])) or {}
+    """Asks the leaders, and all brokers for bytes: if the user may not see these, or a broker does not report them,
+    `looking` notes it. Raises TieredctlError as the cluster does."""
+    told = looking.where_allowed(BYTES, lambda: cluster.replica_bytes([topic.topic]))
+    sizes = told or {}
+    if told is not None:
+        looking.findings += not_reported(silent_brokers(topic.topic, topic.partitions, sizes))
     return [
         replace(one, replica_bytes=sizes.get((topic.topic, one.partition.partition), {}))
         for one in read_partition_offsets(cluster, topic)
     ]
+
+
+def silent_brokers(
+    topic: str, partitions: Iterable[PartitionDescription], sizes: Mapping[tuple[str, int], Mapping[int, int]]
+) -> set[int]:
+    """Brokers with a replica whose bytes are not known, as of a broker that is down."""
+    return {
+        broker for one in partitions for broker in one.replicas if broker not in sizes.get((topic, one.partition), {})
+    }
+
+
+def not_reported(brokers: Collection[int]) -> Iterator[Finding]:
+    """The finding that the bytes of these brokers' replicas are unknown, if there are any."""
+    if brokers:
+        who = ", ".join(f"broker {broker}" for broker in sorted(brokers))
+        message = f"Replicas whose bytes are unknown: those on {who}, which may be down."
+        yield Finding(FindingCode.CHECK_NOT_MADE, BYTES, message)
 
 
 def read_partition_offsets(cluster: Cluster, topic: TopicDescription) -> Sequence[PartitionBytes]:

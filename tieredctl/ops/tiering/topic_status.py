@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -33,6 +33,7 @@ from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed, stuck_among
+from tieredctl.ops.tiering.partition_bytes import BYTES, not_reported, silent_brokers
 from tieredctl.ports.cluster import (
     Cluster,
     ConfigValue,
@@ -59,6 +60,8 @@ SETTINGS = (
 )
 """The settings that decide what is tiered, and how long it is kept where."""
 _ENABLED, _COPY_DISABLED = "remote.storage.enable", "remote.log.copy.disable"
+_UNSET = ConfigValue("false", "UNKNOWN")
+"""Of a release that does not know a setting."""
 _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 
 
@@ -122,7 +125,7 @@ def topic_list(
     names = sorted(partitions)
     looking = Looking()
     readable = readable_topic_configs(cluster, names)
-    local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes(names))
+    local = looking.where_allowed(BYTES, lambda: cluster.replica_bytes(names))
     existing = (name for name in names if name in readable.settings or name in readable.denied)
     of_topics, on_disks = defaultdict[str, dict[TopicIdPartition, RemotePart]](dict), Counter[str]()
     for partition, part in parts.items():
@@ -134,33 +137,14 @@ def topic_list(
         for name in existing
     )
     shown = [row for row in rows if every or row.tiering != "off" or row.remote_segments]
-    silent = {} if local is None else {row.topic: _silent_brokers(row.topic, partitions, local) for row in shown}
+    silent = (
+        {} if local is None else {row.topic: silent_brokers(row.topic, partitions[row.topic], local) for row in shown}
+    )
     shown = [replace(row, local_bytes=None) if local is None or silent[row.topic] else row for row in shown]
-    if brokers := sorted(set().union(*silent.values())):
-        looking.findings.append(_not_reported(brokers))
+    looking.findings += not_reported(set[int]().union(*silent.values()))
     stored = {partition: part.segments for partition, part in parts.items()}
     hidden = [] if lookup is None else hidden_topics(partitions, stored, lookup)
     return shown, [*looking.findings, *hidden, *unreadable_settings(readable.denied)]
-
-
-def _silent_brokers(
-    name: str,
-    partitions: Mapping[str, Sequence[PartitionDescription]],
-    local: Mapping[tuple[str, int], Mapping[int, int]],
-) -> set[int]:
-    """Brokers with a replica whose bytes are not known, as of a broker that is down."""
-    return {
-        broker
-        for one in partitions[name]
-        for broker in one.replicas
-        if broker not in local.get((name, one.partition), {})
-    }
-
-
-def _not_reported(brokers: Sequence[int]) -> Finding:
-    who = ", ".join(f"broker {broker}" for broker in brokers)
-    message = f"Replicas whose bytes are unknown: those on {who}, which may be down."
-    return Finding(FindingCode.CHECK_NOT_MADE, "bytes on disks", message)
 
 
 def _listed(
@@ -240,12 +224,13 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
     offsets = topic_offsets(cluster, name)
     topic = offsets.topic
     looking = Looking()
-    local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes([name])) or {}
+    told = looking.where_allowed(BYTES, lambda: cluster.replica_bytes([name]))
+    local = told or {}
     settings = settings_of(cluster, name)
     lag, knows_lag = _copy_lag(name, settings)
     young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
-    rows = []
-    for row in offsets.rows():
+    rows, asked = [], offsets.rows()
+    for row in asked:
         part = parts.get(TopicIdPartition(topic.topic_id, name, row.partition), RemotePart())
         sizes = local.get((name, row.partition), {})
         local_bytes = None if row.leader is None else sizes.get(row.leader)
@@ -254,8 +239,20 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
         rows.append(_status(row, part, local_bytes, waiting, now_ms))
     own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
     late = stuck_among([segment for part in own for segment in part.unfinished], Clock(now_ms, older_than_ms))
-    findings = [*looking.findings, *late.unknown, *late.found]
+    if told is not None:
+        leaders = [(one.leader, local.get((name, one.partition), {})) for one in topic.partitions]
+        looking.findings += not_reported({one for one, sizes in leaders if one is not None and one not in sizes})
+    findings = [*looking.findings, *_unanswered(asked), *late.unknown, *late.found]
     return TopicStatus(topic, settings, rows, findings, tiering_ability(cluster), lag)
+
+
+def _unanswered(rows: Sequence[PartitionOffsets]) -> Iterator[Finding]:
+    """The finding that leaders did not report where their logs begin and end."""
+    errors = sorted({error for row in rows for error in row.unanswered.values()})
+    if errors:
+        numbers = ", ".join(str(row.partition) for row in rows if row.unanswered)
+        message = f"The leaders of these partitions did not report them: {numbers} ({', '.join(errors)})."
+        yield Finding(FindingCode.CHECK_NOT_MADE, f"offsets of topic {rows[0].topic}", message)
 
 
 def _copy_lag(topic: str, settings: Mapping[str, ConfigValue]) -> tuple[CopyLag | None, bool]:
@@ -342,7 +339,7 @@ def tiering_ability(cluster: Cluster) -> TieringAbility:
         if error.code is not ErrorCode.BROKER_REFUSED:
             raise
         return TieringAbility(None, None)
-    unable = sorted(node for node, settings in configs.items() if settings[SYSTEM_ENABLE].value != "true")
+    unable = sorted(node for node, settings in configs.items() if settings.get(SYSTEM_ENABLE, _UNSET).value != "true")
     voters = _voters(cluster)
     if voters is None or not configs.keys() >= set(voters):
         return TieringAbility(unable, None)
