@@ -1,6 +1,10 @@
 """Changes to the files below a store's folder: each atomic, and on disk when it returns.
 
 No link below the store's folder is followed: its target may be outside, or be needed under another key.
+
+Brokers read and delete what is put there, perhaps as another user: a file keeps the mode and, where permitted, the
+owner of the one that it replaces. A new file or folder has the owner of the folder around it, and those may read it who
+may read that one. In the reserved folder the umask alone decides.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTSUP
 from fcntl import LOCK_EX, flock
-from stat import S_ISLNK, S_ISREG
+from stat import S_IMODE, S_ISLNK, S_ISREG
 from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
@@ -79,6 +83,7 @@ def writing_failure(path: str, error: OSError) -> TieredctlError:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVATE, _BY_UMASK = 0o600, 0o666
+_FILE_READERS, _FOLDER_READERS = 0o444, 0o555
 _NO_FOLDER = (*NO_SUCH_FILE, ENOTDIR)
 
 
@@ -104,6 +109,7 @@ def write(root: str, key: str, data: bytes) -> StoredObject:
         _unfinished(root, place.folder, _BY_UMASK) as (unfinished, file),
     ):
         file.write(data)
+        _admit(key, file, place, _status(place))
         stored = _finished(key, file)
         with _excluding_others(root):
             _rename(unfinished, place)
@@ -118,6 +124,7 @@ def put_if_absent(root: str, key: str, pieces: Iterable[bytes]) -> StoredObject 
         _unfinished(root, place.folder, _BY_UMASK) as (unfinished, file),
     ):
         file.writelines(pieces)
+        _admit(key, file, place, None)
         stored = _finished(key, file)
         with _excluding_others(root):
             try:
@@ -142,6 +149,7 @@ def replace(root: str, current: StoredObject, data: bytes) -> StoredObject | Non
             return None
         with _unfinished(root, place.folder, _BY_UMASK) as (unfinished, file):
             file.write(data)
+            _admit(current.key, file, place, _status(place))
             stored = _finished(current.key, file)
             with _excluding_others(root):
                 if _stored(root, current.key, place) != current:
@@ -165,9 +173,7 @@ def copy(root: str, source: StoredObject, key: str, modified_ms: int | None = No
         ):
             shutil.copyfileobj(original, file, 1 << 20)
             status = os.fstat(original.fileno())
-            with suppress(PermissionError):
-                os.fchown(file.fileno(), status.st_uid, status.st_gid)
-            os.fchmod(file.fileno(), status.st_mode & 0o7777)
+            _give(file.fileno(), status, S_IMODE(status.st_mode))
             if modified_ms is not None:
                 file.flush()
                 os.utime(file.fileno(), ns=(modified_ms * 1_000_000,) * 2)
@@ -222,15 +228,44 @@ def _place(root: str, key: str, *, make: bool = False) -> Iterator[_Place]:
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for folder in folders:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(folder, dir_fd=descriptor)
+            is_new = make and _made(folder, descriptor)
             inner = _inner_folder(root, key, folder, descriptor)
+            if is_new and not key.startswith(RESERVED_FOLDER):
+                _give_as_in(descriptor, inner, _FOLDER_READERS)
             os.close(descriptor)
             descriptor = inner
         yield _Place(descriptor, name)
     finally:
         os.close(descriptor)
+
+
+def _made(name: str, folder: int) -> bool:
+    """Whether a folder had to be made."""
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _admit(key: str, file: BinaryIO, place: _Place, replaced: os.stat_result | None) -> None:
+    """Lets those read a new file who could read the one that it replaces, or else may read its folder."""
+    if replaced is not None and S_ISREG(replaced.st_mode):
+        _give(file.fileno(), replaced, S_IMODE(replaced.st_mode))
+    elif not key.startswith(RESERVED_FOLDER):
+        _give_as_in(place.folder, file.fileno(), _FILE_READERS)
+
+
+def _give_as_in(folder: int, descriptor: int, readers: int) -> None:
+    around = os.fstat(folder)
+    _give(descriptor, around, S_IMODE(os.fstat(descriptor).st_mode) | around.st_mode & readers)
+
+
+def _give(descriptor: int, like: os.stat_result, mode: int) -> None:
+    """Gives what is open a mode and, where permitted, the owner of something else."""
+    with suppress(PermissionError):
+        os.fchown(descriptor, like.st_uid, like.st_gid)
+    os.fchmod(descriptor, mode)
 
 
 def _inner_folder(root: str, key: str, name: str, descriptor: int) -> int:
