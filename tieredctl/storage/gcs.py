@@ -23,6 +23,7 @@ from tieredctl.ports.object_store import (
 )
 from tieredctl.process.progress import begin_listing, note_listed
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
+from tieredctl.storage.byte_ranges import asked_range
 from tieredctl.storage.gcs_connection import ONCE, GcsConnection, GcsFailure, failing_as_tieredctl, refusal
 from tieredctl.storage.gcs_upload import upload_in_chunks
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
@@ -310,14 +311,14 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
         name = self._name(key)
         if name is None:
             raise object_missing(self.url, key)
-        last = None if end is None else end - 1
+        blob, answers, last = self._blob(name), list[Any](), None if end is None else end - 1
+        # The library hands out nothing that says which range it was given, but takes its answer's headers here.
+        blob._extract_headers_from_download = answers.append
         condition = {} if version is None else {"if_generation_match": int(version)}
         try:
             with failing_as_tieredctl(self.url):
                 # Raw: else compressed objects would be decompressed in transit.
-                data: bytes = self._blob(name).download_as_bytes(
-                    start=start, end=last, raw_download=True, **condition, **ONCE
-                )
+                data: bytes = blob.download_as_bytes(start=start, end=last, raw_download=True, **condition, **ONCE)
         except GcsFailure as failure:
             if failure.is_beyond_its_end:
                 return b""
@@ -327,7 +328,9 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
                 next(self._listing(key, ""), None)
                 raise object_missing(self.url, key) from None
             raise
-        return data
+        (answer,) = answers
+        status, content_range = answer.status_code, answer.headers.get("Content-Range", "")
+        return asked_range(data, start, end, status=status, content_range=content_range, url=self.url, key=key)
 
     @property
     def _client(self) -> Any:
