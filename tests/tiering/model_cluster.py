@@ -95,6 +95,8 @@ class ModelCluster:
     size: int = 10 * SEGMENT_BYTES
     reporting: Sequence[int] = _REPLICAS
     """The brokers that report what is on their disks."""
+    answering: Sequence[int] = _REPLICAS
+    """The brokers that report their settings and features."""
     free: Mapping[int, int] = field(default_factory=lambda: dict.fromkeys(_REPLICAS, 1 << 50))
     broker: dict[str, str] = field(default_factory=lambda: dict(BROKER))
     metadata_replicas: int = 3
@@ -165,13 +167,14 @@ class ModelCluster:
         self._demand_right("broker_configs")
         told: dict[str, str | None] = {**self.broker, _SECRET: None}
         return {
-            node: {name: ConfigValue(to, "STATIC_BROKER_CONFIG") for name, to in told.items()} for node in _REPLICAS
+            node: {name: ConfigValue(to, "STATIC_BROKER_CONFIG") for name, to in told.items()}
+            for node in self.answering
         }
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
         self.boundary()
         level = {"metadata.version": self.level}
-        return dict.fromkeys(_REPLICAS, BrokerFeatures(level, level))
+        return dict.fromkeys(self.answering, BrokerFeatures(level, level))
 
     def metadata_progress(self) -> MetadataProgress:
         return MetadataProgress(100, dict.fromkeys(_REPLICAS, 100))

@@ -10,6 +10,7 @@ from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import LEVEL_3_8, NOW_MS, TOPIC, ModelCluster
 from tieredctl.errors import TieredctlError
 from tieredctl.model.clock import Clock
+from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.offsets import topic_offsets
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import gather_settings
@@ -109,6 +110,19 @@ def test_a_plan_to_enable_is_incomplete_without_the_bytes_of_a_broker(topic_comm
     outcome = topic_command(ModelCluster(reporting=(2, 3)), "enable")
     assert (outcome.exit_code, "bytes on disks" in not_looked_at(outcome)) == (5, True)
     assert outcome.document()["summary"]["estimate"]["bytesToCopy"] is None
+
+
+def test_the_doctor_names_brokers_that_do_not_answer() -> None:
+    def findings(answering: tuple[int, ...]) -> list[Finding]:
+        cluster = ModelCluster(own=dict(TIERED), answering=answering, voters=(4,))
+        diagnosis = diagnose(gather_settings(cluster, Clock(NOW_MS, 0), None))
+        return [finding for finding in diagnosis.findings if finding.subject == "brokers"]
+
+    assert findings((1, 2, 3)) == []
+    (finding,) = findings((1, 3))
+    assert (finding.kind.incomplete, finding.message.startswith("broker 2 did not answer")) == (True, True)
+    # Where no broker's settings may be seen, that is what is said.
+    assert findings(()) == []
 
 
 def test_an_estimate_that_rests_on_bytes_is_not_made_without_them() -> None:

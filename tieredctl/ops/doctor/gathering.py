@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -90,7 +90,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
         quorum=quorum,
         has_metadata_topic=has_metadata_topic,
         metadata_topic=metadata_topic,
-        topics=looking.at(TOPIC_SETTINGS, lambda: tiered_topics(cluster, assumed, looking)) or {},
+        topics=looking.at(TOPIC_SETTINGS, lambda: _topics(cluster, assumed, brokers, looking)) or {},
         not_looked_at=looking.findings,
     )
 
@@ -293,10 +293,31 @@ def _metadata_topic(cluster: Cluster, looking: Looking) -> tuple[bool, MetadataT
     return True, MetadataTopicFacts(description, _values(configs.get(METADATA_TOPIC, {})))
 
 
+def _topics(
+    cluster: Cluster, release: Release | None, brokers: Collection[int], looking: Looking
+) -> dict[str, TopicSettings]:
+    """The tiered topics; `brokers` are those that reported their settings, if any did: the others that have replicas
+    are noted."""
+    partitions = cluster.topic_partitions()
+    with_replicas = {broker for of_topic in partitions.values() for one in of_topic for broker in one.replicas}
+    silent = sorted(with_replicas.difference(brokers)) if brokers else []
+    if silent:
+        who = ", ".join(f"broker {broker}" for broker in silent)
+        message = f"{who} did not answer: neither release nor settings are known, as of a broker that is down"
+        looking.findings.append(Finding(FindingCode.CHECK_NOT_MADE, "brokers", message, {"brokerIds": silent}))
+    return _tiered_among(cluster, sorted(partitions), release, looking)
+
+
 def tiered_topics(cluster: Cluster, release: Release | None, looking: Looking) -> dict[str, TopicSettings]:
     """The settings of the tiered topics, by name; topics whose settings may not be seen are noted. Raises
     TieredctlError as the cluster does."""
-    names = [name for name in cluster.topic_names() if name != METADATA_TOPIC]
+    return _tiered_among(cluster, cluster.topic_names(), release, looking)
+
+
+def _tiered_among(
+    cluster: Cluster, topics: Iterable[str], release: Release | None, looking: Looking
+) -> dict[str, TopicSettings]:
+    names = [name for name in topics if name != METADATA_TOPIC]
     readable = readable_topic_configs(cluster, names)
     looking.findings += unreadable_settings(readable.denied)
     every = (TopicSettings(name, _values(one), release) for name, one in readable.settings.items())
