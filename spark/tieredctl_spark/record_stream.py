@@ -82,7 +82,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for number, begin in begins.items():
                 partition = look.partitions.get(number)
                 if partition is None:
-                    self._lose(f"{self._named(number)} is gone, but was read up to offset {begin}.")
+                    self._absent(look, number, f"{self._named(number)} is gone, but was read up to offset {begin}.")
                 elif (end := partition.remote.end_offset) is not None and end < begin:
                     self._lose(f"{self._named(number)} ends at offset {end}, but was read up to offset {begin}.")
                     reached[number] = end
@@ -110,7 +110,8 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if until <= begin:
                     continue
                 if number not in look.partitions:
-                    self._lose(f"{self._named(number)} is gone: offsets {begin} to {until - 1} were not read.")
+                    gone = f"{self._named(number)} is gone: offsets {begin} to {until - 1} were not read."
+                    self._absent(look, number, gone, is_planned=True)
                     continue
                 partition = look.partitions[number]
                 self._demand_there(number, partition, begin, until)
@@ -180,6 +181,22 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _named(self, number: int) -> str:
         return f"{self._query.selection.topics[0]}-{number}"
+
+    def _absent(self, look: _Look, number: int, message: str, *, is_planned: bool = False) -> None:
+        """A partition of which the metadata has no event: gone, as the message says, unless events may be missing. Then
+        it is read once they are there again, and raises TieredctlError `metadata-incomplete` where the query would pass
+        over what was planned, or does not go on after a loss."""
+        if not look.findings:
+            self._lose(message)
+            return
+        doubt = look.findings[0]
+        why = f"{doubt.code}: {doubt.subject}: {doubt.message}"
+        message = f"{self._named(number)} is not in the metadata, of which a part may be missing: {why}."
+        if not (self._fails_on_loss or is_planned):
+            note_in_log(message)
+            return
+        hint = "Nothing is passed over: run it again once all metadata is there."
+        raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, f"{message} {hint}", hint=hint)
 
     def _lose(self, message: str) -> None:
         """Raises TieredctlError `unreadable`, unless the query is to go on: then the driver's log has the message."""

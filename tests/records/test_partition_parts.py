@@ -25,7 +25,7 @@ from tieredctl.cli.records.binary_output import write_arrow, write_parquet
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import exit_code_of
+from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ports.layout import Part
 from tieredctl.records import part_folder
 from tieredctl.records.asked_records import TextPattern
@@ -74,6 +74,22 @@ def written(
     with opened_part_folder(folder, selection) as parts:
         write_parts(account, parts, "lines", write, part_bytes)
     return account
+
+
+def test_a_partition_without_events_has_not_ended_where_events_may_be_missing(
+    reading: TopicReading, tmp_path: Path
+) -> None:
+    written(tmp_path, reading)
+    before, rest = content(tmp_path), reading.partitions[1:]
+    with pytest.raises(TieredctlError, match="ends at offset 0"):
+        written(tmp_path, replace(reading, partitions=rest))
+
+    doubt = Finding(FindingCode.METADATA_PARTITION_MISSING, "__remote_log_metadata", "a partition is missing here")
+    account = replace(reading, partitions=rest, findings=[doubt], open_transactions=[])
+    with opened_part_folder(tmp_path, SELECTION) as parts:
+        write_parts(account, parts, "lines", write_lines, SMALL)
+
+    assert (account.failure, account.findings, content(tmp_path)) == (None, [doubt], before)
 
 
 def rows(folder: Path) -> list[list[Any]]:

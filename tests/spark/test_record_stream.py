@@ -19,6 +19,7 @@ from tieredctl_spark.tiered_log import TieredLog
 
 from tests.metadata_logs import events_of, metadata_batches, write_log
 from tests.records.captured_topics import WITH_STORE, captured_records, captured_topics, store_place
+from tests.refusals import refused_with
 from tests.shares import divided
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.records.request import Isolation, RecordRequest
@@ -186,6 +187,28 @@ def test_records_that_are_gone_before_they_are_read_end_the_stream_or_are_passed
         with pytest.raises(TieredctlError) as refused:
             lost()
         assert refused.value.code is ErrorCode.UNREADABLE
+
+
+@pytest.mark.parametrize("fails_on_loss", [True, False])
+def test_a_partition_is_not_gone_where_its_metadata_partition_is_away(
+    kafka_4: Path, tmp_path: Path, fails_on_loss: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = shutil.copytree(kafka_4 / "data", tmp_path / "data")
+    words = {"damage": "row", "fail-on-data-loss": str(fails_on_loss).lower()}
+    reader = reader_of(options_of(kafka_4, data, **words))
+    start, end = reader.initialOffset(), reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    reader.stop()
+    shutil.rmtree(data / "__remote_log_metadata-0")
+    reader = reader_of(options_of(kafka_4, data, **words))
+
+    if fails_on_loss:
+        with refused_with(ErrorCode.METADATA_INCOMPLETE):
+            reader.latestOffset(end, ReadAllAvailable())
+    else:
+        assert reader.latestOffset(end, ReadAllAvailable()) == end
+        assert "metadata partition 0 is missing here" in capsys.readouterr().err
+    with refused_with(ErrorCode.METADATA_INCOMPLETE):
+        reader.partitions(start, end)
 
 
 def test_a_topic_that_was_recreated_is_another(kafka_4: Path) -> None:

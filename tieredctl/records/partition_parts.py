@@ -58,8 +58,12 @@ def write_parts(
 
 
 def _demand_ends(reading: TopicReading, folder: PartFolder) -> None:
+    """A partition of which no event is here is not known to have ended, where events may be missing: the reading's
+    findings say so."""
     ends = {one.partition.partition: one.end_offset for one in reading.partitions}
     for number, reached in {part.content.partition: part.content.next_offset for part in folder.parts}.items():
+        if number not in ends and reading.findings:
+            continue
         end = ends.get(number, 0)
         if end is not None and end < reached:
             name = f"{reading.partitions[0].partition.topic}-{number}"
