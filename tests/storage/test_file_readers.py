@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from errno import ENOTSUP
 from pathlib import Path
 from stat import S_IMODE
 
@@ -74,3 +75,24 @@ def test_what_tieredctl_keeps_for_itself_stays_as_the_umask_has_it(folder: Path)
     FileStore(str(folder)).write(f"{RESERVED_FOLDER}notes/1.json", b"{}")
     assert who(folder / f"{RESERVED_FOLDER}notes/1.json") == (0o600, os.geteuid(), os.getegid())
     assert who(folder / RESERVED_FOLDER) == (0o700, os.geteuid(), os.getegid())
+
+
+def test_a_file_system_that_refuses_such_changes_is_not_asked_for_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.umask(0o022)
+    folder.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(folder, 0, os.getegid())
+
+    def refused(*_words: object) -> None:
+        raise OSError(ENOTSUP, os.strerror(ENOTSUP))
+
+    for name in ("fchown", "fchmod"):
+        monkeypatch.setattr(os, name, refused)
+    store = FileStore(str(folder))
+
+    current = store.write(KEY, b"1")
+
+    assert store.replace(current, b"2") is not None
+    assert store.read(KEY) == b"2"

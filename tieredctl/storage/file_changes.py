@@ -262,10 +262,13 @@ def _give_as_in(folder: int, descriptor: int, readers: int) -> None:
 
 
 def _give(descriptor: int, like: os.stat_result, mode: int) -> None:
-    """Gives what is open a mode and, where permitted, the owner of something else."""
-    with suppress(PermissionError):
-        os.fchown(descriptor, like.st_uid, like.st_gid)
-    os.fchmod(descriptor, mode)
+    """Gives what is open a mode and, where permitted, an owner, but for what it has: mounted buckets refuse changes."""
+    made = os.fstat(descriptor)
+    if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
+        with suppress(PermissionError):
+            os.fchown(descriptor, like.st_uid, like.st_gid)
+    if S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        os.fchmod(descriptor, mode)
 
 
 def _inner_folder(root: str, key: str, name: str, descriptor: int) -> int:
