@@ -11,8 +11,9 @@ from tieredctl.ports.cluster import CommittedOffset
 
 _GROUPS_A_REQUEST = 100
 _FIRST_VERSION_OF_SEVERAL_GROUPS, _LAST_VERSION_BY_TOPIC_NAME = 8, 9
-_CONSUMER_PROTOCOLS = ("consumer", "")
-"""Groups of Kafka Connect commit nothing; a group that only commits, without members, has no protocol."""
+_COMMITTING_PROTOCOLS = ("consumer", "streams", "")
+"""Those of groups that commit offsets; Kafka Streams has its own since 4.1 (KIP-1071). Groups of Kafka Connect and
+share groups commit none; a group that only commits, without members, has no protocol."""
 _UNKNOWN_GROUP, _GROUP_DENIED = 69, 30
 
 
@@ -32,7 +33,7 @@ class LiveClusterWithGroups(LiveCluster):
         response = self._ask(broker, ListGroupsRequest(), awaits_broker=False)
         self._demand_access(response.error_code, "the cluster")
         self._demand_no_error(response.error_code, f"Broker {broker} did not list its groups")
-        names = [one.group_id for one in response.groups if one.protocol_type in _CONSUMER_PROTOCOLS]
+        names = [one.group_id for one in response.groups if one.protocol_type in _COMMITTING_PROTOCOLS]
         for start in range(0, len(names), _GROUPS_A_REQUEST):
             for group in self._committed(broker, names[start : start + _GROUPS_A_REQUEST]):
                 yield from self._offsets_of(group)
