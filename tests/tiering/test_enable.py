@@ -230,3 +230,13 @@ def test_nothing_is_changed_without_confirmation(topic_command: TopicCommand, wo
     outcome = topic_command(cluster, "enable", *LOCAL, *words)
 
     assert (outcome.exit_code, cluster.alterations) == (2, [])
+
+
+def test_a_topic_that_is_copied_by_a_setting_of_its_own_is_left_as_it_is(applied: TopicCommand) -> None:
+    own = {"remote.storage.enable": "true", "remote.log.copy.disable": "false"}
+    cluster = ModelCluster(own=dict(own), looks_until_tiered=10**9)
+
+    outcome = applied(cluster, "enable", "--timeout", "0s")
+
+    assert (outcome.exit_code, cluster.alterations, cluster.own) == (0, [], own), outcome.err
+    assert "nothing to change" in outcome.err

@@ -68,11 +68,11 @@ def _stated(value: ConfigValue | None) -> Document | None:
 def config_change(
     topic: TopicDescription, before: Mapping[str, ConfigValue], wanted: Mapping[str, str | None]
 ) -> ConfigChange:
-    """The remaining changes; None for settings of the topic's own to remove."""
+    """The remaining changes; None for settings of the topic's own to remove, unless they are as without them."""
     left = {
         name: to
         for name, to in wanted.items()
-        if (_is_own(before, name) if to is None else name not in before or before[name].value != to)
+        if (_decides(before, name) if to is None else name not in before or before[name].value != to)
     }
     return ConfigChange(topic, before, left)
 
@@ -82,8 +82,9 @@ def is_tiered(settings: Mapping[str, ConfigValue]) -> bool:
     return settings.get(REMOTE_STORAGE_ENABLE, _UNSET).value == "true"
 
 
-def _is_own(before: Mapping[str, ConfigValue], name: str) -> bool:
-    return name in before and before[name].source == _OWN
+def _decides(before: Mapping[str, ConfigValue], name: str) -> bool:
+    """Whether the topic has a value of its own that is not the default."""
+    return name in before and before[name].source == _OWN and before[name].value != _DEFAULTS.get(name)
 
 
 def refusals(cluster: Cluster, change: ConfigChange) -> list[Finding]:
