@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -139,6 +141,18 @@ def test_more_than_the_allowed_share_of_the_store_never_goes(store: Path, clean:
     assert (half.exit_code, len(objects(store))) == (0, 1)
 
 
+def test_while_the_stores_clock_is_another_nothing_is_shown_as_old_enough(
+    store: Path, clean: Clean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileStore, "time_ms", lambda _: time.time_ns() // 1_000_000 - 600_000)
+
+    planned, applied = clean(ends=(1, 2)), clean(*CONFIRMED, ends=(1, 2))
+
+    assert (planned.exit_code, applied.exit_code, planned.out) == (1, 1, "")
+    assert "minutes behind this host's" in planned.err
+    assert len(objects(store)) == 2
+
+
 def test_old_copies_are_deleted_for_good_but_not_what_was_put_back(
     store: Path, clean: Clean, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +175,58 @@ def test_old_copies_are_deleted_for_good_but_not_what_was_put_back(
     assert (planned, original, purged.exit_code) == (len(copies), None, 0), purged.err
     assert not any(path.exists() for path in copies)
     assert tieredctl("orphans", "restore", plan_id, "--store", f"file:{store}").exit_code == 5
+
+
+@pytest.fixture
+def old_copies(store: Path, clean: Clean) -> list[Path]:
+    """Both objects, in quarantine for two hours."""
+    assert clean(*CONFIRMED, ends=(1, 2)).exit_code == 0
+    copies = [path for path in store.rglob("*") if "quarantine" in str(path) and path.is_file()]
+    for path in copies:
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 7_200))
+    return copies
+
+
+@pytest.fixture
+def purge(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> Callable[..., Outcome]:
+    """Runs `wal purge` by the metadata that `old_copies` went by."""
+    source = ("--log-dir", tmp_path / "metadata1-2", "--offline-metadata", "--max-percent", "100")
+    words = ("wal", "purge", "--store", f"file:{store}", *source, "--older-than", "1h", "-o", "json")
+    return lambda *more: tieredctl(*words, "--cluster-id", CLUSTER_ID, *more)
+
+
+def test_copies_that_nothing_tells_whose_they_are_stay_and_a_purge_that_kept_any_is_not_complete(
+    store: Path, old_copies: list[Path], purge: Callable[..., Outcome]
+) -> None:
+    shutil.rmtree(store / ".tieredctl/plans")
+    folder = store / ".tieredctl/quarantine/clusters" / CLUSTER_ID
+    (kept,) = old_copies[:1]
+    unknown = folder.with_name("-") / kept.relative_to(folder)
+    unknown.parent.mkdir(parents=True)
+    kept.rename(unknown)
+    before = unknown.read_bytes()
+
+    planned, purged = purge(), purge("--apply", "--yes")
+    nothing_else = purge("--apply", "--yes")
+
+    for outcome, done in ((planned, None), (purged, 1), (nothing_else, None)):
+        summary = outcome.document()["summary"]
+        assert (outcome.exit_code, summary.get("done"), summary["kept"], summary["unproven"]) == (5, done, 1, 1)
+        assert "1 more copy was kept: their cluster is unknown." in outcome.err
+    assert unknown.read_bytes() == before
+    assert not old_copies[1].exists()
+
+
+def test_what_is_purged_is_not_all_where_the_cluster_does_not_say_which_topics_are_live(
+    old_copies: list[Path], purge: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TopicsPlace, "open", silent)
+
+    planned, purged = purge(), purge("--apply", "--yes")
+
+    assert (planned.exit_code, purged.exit_code) == (5, 5)
+    for outcome in (planned, purged):
+        assert "It is unknown which topics are live: no broker answered." in outcome.err
 
 
 def test_with_delete_there_is_no_copy_and_then_nothing_left_to_do(
@@ -270,13 +336,14 @@ class SilentCluster:
         return {"kind": "cluster", "bootstrapServer": "broker:9092", "unanswered": "no broker answered."}
 
 
+@contextmanager
+def silent(_place: TopicsPlace, _now_ms: int) -> Iterator[TopicSources]:
+    yield TopicSources(cluster=SilentCluster())
+
+
 def test_where_the_cluster_does_not_say_which_topics_are_live_what_went_is_not_all(
     store: Path, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def silent(_place: TopicsPlace, _now_ms: int) -> Iterator[TopicSources]:
-        yield TopicSources(cluster=SilentCluster())
-
     monkeypatch.setattr(TopicsPlace, "open", silent)
 
     planned, applied = clean(ends=(1, 1)), clean(*CONFIRMED, ends=(1, 1))

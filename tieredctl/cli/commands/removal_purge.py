@@ -58,6 +58,12 @@ def purge_copies(
     return view.end(result_listing("Purge", source, ReceiptRow, (), summary), outcome)
 
 
+def unproven_sentence(copies: int) -> str:
+    """That copies are kept since nothing says whose they are, and what to do."""
+    advised = "Put them back with `tieredctl orphans restore`, or delete them yourself."
+    return f"{counted(copies, 'more copy was', 'more copies were')} kept: their cluster is unknown. {advised}"
+
+
 def _what(purge: QuarantinePurge, how: PurgeOptions, rehearsed: Purged | None) -> str:
     where = f"the quarantine of {purge.store.url}"
     if rehearsed is None:
@@ -82,9 +88,7 @@ def _kept(outcome: PurgeOutcome, how: PurgeOptions, advice: str) -> Iterator[str
         waiting = f"{counted(outcome.young, 'copy', 'copies')}, {size_text(outcome.young_bytes)}"
         yield f"Not {how.older_than} old yet: {waiting}; the oldest came {ago(outcome.oldest_young_ms)}."
     if outcome.unproven:
-        unproven = counted(outcome.unproven, "more copy was", "more copies were")
-        advised = "Put them back with `tieredctl orphans restore`, or delete them yourself."
-        yield f"{unproven} kept: their cluster is unknown. {advised}"
+        yield unproven_sentence(outcome.unproven)
     if outcome.replaced:
         copies = counted(outcome.replaced, "copy was", "copies were")
         yield f"{copies} kept: brokers read what `heal` or others put in their places, until it is deleted."

@@ -17,6 +17,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.model.removal import Receipt, ReceiptsHeader, RemovalMode
+from tieredctl.ops.guards.store_clock import demand_common_time
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphan_removal.apply import RemovalOutcome
@@ -198,8 +199,10 @@ class WalCleaning:
     _cluster: Cluster | None
 
     def plan(self, limits: Limits) -> CleanPlan:
-        """What may go now. Raises TieredctlError if that cannot be known."""
+        """What may go now. Raises TieredctlError if that cannot be known, as where the clocks of host and store are
+        apart: ages would be wrong."""
         store = self.store.open_store()
+        demand_common_time(store, self.clock_ms)
         with self._owners(store) as owners:
             return plan_cleaning(store, owners.fresh, self._remote.followed.cluster_id, limits)
 

@@ -45,7 +45,16 @@ class PurgePlan:
     limits: PurgeLimits
     copies: Sequence[StoredObject]
     kept: int
-    """Copies that are old enough, and of another cluster, or of what the events do not say to be deleted."""
+    """Copies that are old enough, of what the events do not say to be deleted, or of an unknown cluster."""
+    unproven: int = 0
+    """How many of those are kept since their cluster is unknown."""
+    silence: str | None = None
+    """That the cluster did not say which topics are live."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has every copy that is old enough."""
+        return not self.kept and self.silence is None
 
     def source(self) -> Document:
         return {"kind": "wal-store", "store": self.url, "clusterId": self.limits.cluster_id}
@@ -60,7 +69,7 @@ class PurgePlan:
 
     def summary(self) -> Document:
         size = sum(copy.size for copy in self.copies)
-        return {"planned": len(self.copies), "bytes": size, "kept": self.kept}
+        return {"planned": len(self.copies), "bytes": size, "kept": self.kept, "unproven": self.unproven}
 
     def findings(self) -> list[Finding]:
         return []
@@ -76,7 +85,8 @@ def plan_purge(store: ObjectStore, owners: WalOwners, limits: PurgeLimits) -> Pu
     )
     copies = list[StoredObject]()
     outcome = check.rehearse(copies.extend)
-    return PurgePlan(store.url, limits, copies, outcome.skipped + outcome.unproven)
+    kept = outcome.skipped + outcome.unproven
+    return PurgePlan(store.url, limits, copies, kept, outcome.unproven, owners.fresh.topic_sources.silence)
 
 
 def purge(plan: PurgePlan, store: WritableObjectStore, owners: WalOwners, key: bytes | None) -> PurgeOutcome:
