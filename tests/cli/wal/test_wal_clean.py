@@ -136,8 +136,12 @@ def test_more_than_the_allowed_share_of_the_store_never_goes(store: Path, clean:
     refused = clean("--max-percent", "50", *CONFIRMED, ends=(1, 2))
     half = clean("--max-percent", "50", *CONFIRMED, ends=(1, 1))
 
-    assert (planned.exit_code, planned.document()["summary"]["planned"]) == (0, 2)
+    summary = planned.document()["summary"]
+    assert (planned.exit_code, summary["planned"], summary["neededPercent"]) == (3, 2, 100)
+    assert "give --max-percent 100." in planned.err
+    assert "--apply makes the change" not in planned.err
     assert refused.exit_code == 2
+    assert half.document()["summary"]["neededPercent"] is None
     assert (half.exit_code, len(objects(store))) == (0, 1)
 
 

@@ -73,8 +73,8 @@ def clean(
     the log start, past retention, or of an upload that was given up.
 
     Objects move to quarantine; `orphans restore PLAN-ID --store URL` puts them back. What is not known keeps an object.
-    If interrupted, run the same command again. Exit 5 if something is left. For example: tieredctl wal clean --store
-    s3://bucket/wal --bootstrap-server broker-1:9092
+    If interrupted, run the same command again. Exit 5 if something is left, 3 if a plan is more than --max-percent. For
+    example: tieredctl wal clean --store s3://bucket/wal --bootstrap-server broker-1:9092
     """
     apply = choice.is_made
     from tieredctl.ops.orphan_removal.limits import Limits, demand_age
@@ -98,8 +98,13 @@ def clean(
         silence = plan.needs.silence
         completeness = ExitCode.CLEAN if silence is None else ExitCode.INCOMPLETE
         if not apply or not plan.has_work(mode):
-            advice = choice.advice(changes=plan.has_work(mode)) if silence is None else [silence]
-            return view.plan("WalCleanPlan", plan, CleanedObjectRow, completeness, advice, size=_size, segments=_needs)
+            code = completeness if plan.needed_percent is None else worst(completeness, ExitCode.FINDINGS)
+            advice = [] if silence is None else [silence]
+            if plan.needed_percent is not None:
+                advice.append(_excess(plan, plan.needed_percent))
+            elif silence is None:
+                advice += choice.advice(changes=plan.has_work(mode))
+            return view.plan("WalCleanPlan", plan, CleanedObjectRow, code, advice, size=_size, segments=_needs)
         plan.demand_share()
         own_cluster_id = plan.cluster_id
         what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"
@@ -150,6 +155,11 @@ def opened_cleaning(
 def _amount(plan: CleanPlan) -> str:
     amount = f"{counted(len(plan.objects), 'object')}, {size_text(plan.bytes)}"
     return amount + (f", and events of {counted(len(plan.eventless), 'object')} more" if plan.eventless else "")
+
+
+def _excess(plan: CleanPlan, needed_percent: int) -> str:
+    share = f"That is more than {plan.limits.max_percent:g} % of the store, so that it is not applied as it is."
+    return f"{share} Look at it first; if all of it should go, give --max-percent {needed_percent}."
 
 
 def _kept(plan: CleanPlan) -> list[str]:

@@ -43,8 +43,8 @@ def purge(
 ) -> ExitCode:
     """Permanently delete old copies of combined objects that `wal clean` moved to quarantine, and nobody needs.
 
-    Everything is judged again. Exit 5 if a copy that is old enough is kept. For example: tieredctl wal purge --older-than 7d --store s3://bucket/wal
-    --bootstrap-server broker-1:9092
+    Everything is judged again. Exit 5 if a copy that is old enough is kept. For example: tieredctl wal purge
+    --older-than 7d --store s3://bucket/wal --bootstrap-server broker-1:9092
     """
     apply = choice.is_made
     from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS

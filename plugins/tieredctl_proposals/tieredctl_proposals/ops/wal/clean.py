@@ -24,7 +24,7 @@ from tieredctl.model.removal import (
 from tieredctl.model.result_row import JsonOnly, ResultRow, Size
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.ledger import plans_on_record
-from tieredctl.ops.orphan_removal.limits import Limits, demand_share
+from tieredctl.ops.orphan_removal.limits import Limits, demand_share, enough_percent, is_too_large
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.receipts import stored_header
 from tieredctl.ops.orphan_removal.use import receipts_header
@@ -75,6 +75,12 @@ class CleanPlan:
         begun = (one.mode is mode and one.cluster_id == self.cluster_id for one in self.unfinished)
         return bool(self.objects or self.eventless) or any(begun)
 
+    @property
+    def needed_percent(self) -> int | None:
+        """The share that it needs, where it has more of the store than allowed: it is not applied as it is."""
+        share = (len(self.objects), self.listed)
+        return enough_percent(*share) if is_too_large(*share, self.limits.max_percent) else None
+
     def demand_share(self) -> None:
         """Raises TieredctlError `plan-too-large` where more of the store would go than allowed."""
         demand_share(len(self.objects), self.listed, self.limits.max_percent, self.url)
@@ -96,6 +102,7 @@ class CleanPlan:
             "planned": len(self.objects),
             "bytes": self.bytes,
             "eventsOnly": len(self.eventless),
+            "neededPercent": self.needed_percent,
             "kept": dict(self.needs.kept),
         }
 
