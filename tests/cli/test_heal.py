@@ -187,6 +187,23 @@ def test_damaged_bytes_that_were_accepted_are_healed_when_they_turn_up(
     assert log.read_bytes() == (whole / f"{STEM}.log").read_bytes()
 
 
+@pytest.mark.parametrize("command", [("heal", "--segment-id"), ("recover", "indexes")])
+def test_where_the_metadata_names_no_cluster_a_copy_is_of_the_one_that_was_confirmed(
+    command: tuple[str, ...], data: Path, store: Path, tieredctl: Tieredctl, tmp_path: Path
+) -> None:
+    for folder in data.glob("__remote_log_metadata-*"):
+        shutil.copytree(folder, tmp_path / "unnamed" / folder.name)
+    (store / f"{STEM}.timeindex").write_bytes(b"garbage")
+    words = ("--store", f"file:{store}", "--log-dir", tmp_path / "unnamed", "-o", "json")
+
+    outcome = tieredctl(*command, SEGMENT_ID, *words, *CONFIRMED)
+
+    document = outcome.document()
+    (copy,) = (one["quarantinedAs"] for one in document["items"] if one["quarantinedAs"])
+    assert (outcome.exit_code, document["source"]["clusterId"]) == (0, None), outcome.err
+    assert copy.startswith(f"{QUARANTINE}clusters/{CONFIRMED[-1]}/")
+
+
 @pytest.mark.parametrize("is_dry_run", [True, False])
 def test_the_copy_of_what_was_replaced_is_neither_purged_nor_called_out_of_its_place(
     heal: Heal, words: list[str | Path], store: Path, whole: Path, tieredctl: Tieredctl, is_dry_run: bool

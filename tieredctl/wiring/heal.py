@@ -102,10 +102,10 @@ class SegmentsHealing:
         }
 
     def apply(
-        self, clock_ms: Callable[[], int], tell: Callable[[HealedSegment], None], *, accept_loss: bool
+        self, cluster_id: str, clock_ms: Callable[[], int], tell: Callable[[HealedSegment], None], *, accept_loss: bool
     ) -> HealingOutcome:
         """Writes what was shown, while it holds the store's lease; with `accept_loss`, also records what nothing has
-        the bytes of. Whatever stops it is in the outcome. Raises TieredctlError if it cannot begin."""
+        the bytes of. `cluster_id` was confirmed, and names the copies of what is replaced. Whatever stops it is in the outcome. Raises TieredctlError if it cannot begin."""
         if self._remote is None:
             raise TypeError("a store that was opened to be read is not changed")
         store = self._remote.store
@@ -121,7 +121,7 @@ class SegmentsHealing:
                 opened.close()
                 return opened.enter_context(self._metadata.open())
 
-            fresh, accepting = FreshSegments(read, clock_ms), accept if accept_loss else None
+            fresh, accepting = FreshSegments(read, clock_ms, cluster_id), accept if accept_loss else None
             healing = Healing(self.plans, self._healer, store, fresh, self._intervals.of, seal, accepting, tell)
             outcome = healing.run(lease)
         outcome.skipped = len(self.passed_over)

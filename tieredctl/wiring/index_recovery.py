@@ -209,8 +209,11 @@ class IndexesRecovery:
     def _cached(self) -> Sequence[IndexRecoveryPlan]:
         return self.plans if self.wanted.the_one is not None else self.in_need()
 
-    def apply(self, clock_ms: Callable[[], int], tell: Callable[[RecoveredSegment], None]) -> IndexRecoveryOutcome:
-        """Writes what was shown, while it holds the store's lease. Whatever stops it is in the outcome. Raises
+    def apply(
+        self, cluster_id: str, clock_ms: Callable[[], int], tell: Callable[[RecoveredSegment], None]
+    ) -> IndexRecoveryOutcome:
+        """Writes what was shown, while it holds the store's lease. `cluster_id` was confirmed, and names the copies of
+        what is replaced. Whatever stops it is in the outcome. Raises
         TieredctlError if it cannot begin."""
         if self._remote is None:
             raise TypeError("a store that was opened to be read is not changed")
@@ -223,7 +226,7 @@ class IndexesRecovery:
 
             writes_over = any(part.stored for plan in self.plans for part in plan.to_write())
             key = key_for_seals() if writes_over else None
-            outcome = IndexRecovery(self.plans, store, read, clock_ms, tell, key).run(lease)
+            outcome = IndexRecovery(self.plans, store, read, clock_ms, tell, key, cluster_id).run(lease)
         outcome.skipped = len(self.passed_over) + self.left_over
         return outcome
 

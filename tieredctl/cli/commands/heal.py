@@ -121,7 +121,7 @@ def heal(
     changed = known_cluster(healing.cluster_id, cluster_id)
     what = _what(to_write, to_record, healing.store_url)
     demand_confirmation(what, changed, yes=yes, typed_cluster_id=cluster_id)
-    outcome = healing.apply(clock_ms, view.teller(_progress), accept_loss=accept_loss)
+    outcome = healing.apply(changed, clock_ms, view.teller(_progress), accept_loss=accept_loss)
     rows = [row for one in outcome.segments for row in one.rows()]
     done = {**healing.summary(), "applied": True, "written": outcome.written, "healed": outcome.healed}
     columns, fields = (*_COLUMNS, *_OUTCOME_COLUMNS), (*_FIELDS, *_OUTCOME_FIELDS)

@@ -95,7 +95,7 @@ def indexes(
     what = f"Writing {counted(to_write, 'object')} of {of} to {recovery.store_url}"
     changed = known_cluster(recovery.cluster_id, cluster_id)
     demand_confirmation(what, changed, yes=yes, typed_cluster_id=cluster_id)
-    outcome = recovery.apply(clock_ms, view.teller(_progress))
+    outcome = recovery.apply(changed, clock_ms, view.teller(_progress))
     done = {**recovery.summary(), "applied": True, "written": outcome.written}
     rows, fields = recovery.rows_done(outcome), (*fields, *_OUTCOME_FIELDS)
     listing = Listing("IndexRecovery", recovery.source(), rows, (*columns, *_OUTCOME_COLUMNS), done, fields)

@@ -91,10 +91,12 @@ class IndexRecovery:
     """Called with each segment that was come to."""
     key: bytes | None = None
     """Seals the notes of which bytes the copies hold."""
+    cluster_id: str | None = None
+    """The cluster that was confirmed, for metadata that names none."""
 
     def run(self, lease: Hold) -> IndexRecoveryOutcome:
         """Writes what the plans have to write; ends as `write_in_turn` does."""
-        fresh = FreshSegments(self.read_metadata, self.clock_ms)
+        fresh = FreshSegments(self.read_metadata, self.clock_ms, self.cluster_id)
         outcome = IndexRecoveryOutcome(segments=[RecoveredSegment(plan=plan) for plan in self.plans])
         to_do = [one for one in outcome.segments if one.plan.to_write()]
 

@@ -38,7 +38,7 @@ class FreshSegments:
     """Reads it once more, up to its current end offsets."""
     clock_ms: Callable[[], int]
     cluster_id: str | None = None
-    """The cluster of the metadata that was read last."""
+    """The cluster of the metadata that was read last; where that names none, as it was given."""
     _known: SegmentsOnce | None = None
     _read_ms: int = 0
 
@@ -52,7 +52,7 @@ class FreshSegments:
         """The segments as of now."""
         self._read_ms = self.clock_ms()
         stream = self.read_metadata()
-        self._known, self.cluster_id = SegmentsOnce.of(stream), stream.source.cluster_id
+        self._known, self.cluster_id = SegmentsOnce.of(stream), stream.source.cluster_id or self.cluster_id
         return self._known
 
     def unpromised(self, written: Mapping[str, Sequence[str]]) -> dict[str, str]:
