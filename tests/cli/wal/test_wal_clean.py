@@ -131,6 +131,38 @@ def test_what_was_removed_can_be_put_back_and_is_not_taken_again(
     assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
 
 
+@pytest.mark.parametrize("level", ["listing", "full"])
+def test_what_is_cleaned_while_a_verification_runs_is_not_missing(
+    level: str, store: Path, clean: Clean, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, head, list_all, cleaned = FileStore.read, FileStore.head, FileStore.list, []
+
+    def clean_before(key: str) -> None:
+        if key.endswith(".wal") and not cleaned:
+            cleaned.append(key)
+            assert clean(*CONFIRMED, ends=(1, 2)).exit_code == 0
+
+    def reading(self: FileStore, key: str, start: int = 0, end: int | None = None) -> bytes:
+        clean_before(key)
+        return read(self, key, start, end)
+
+    def asking(self: FileStore, key: str) -> StoredObject | None:
+        clean_before(key)
+        return head(self, key)
+
+    def listing(self: FileStore, *words: str, **named: str) -> Iterator[StoredObject]:
+        lacks = level == "listing" and not cleaned
+        return (one for one in list_all(self, *words, **named) if not (lacks and one.key.endswith(".wal")))
+
+    with monkeypatch.context() as patched:
+        for name, instead in (("read", reading), ("head", asking), ("list", listing)):
+            patched.setattr(FileStore, name, instead)
+        outcome = tieredctl("wal", "verify", "--store", f"file:{store}", "--level", level, "-o", "json")
+
+    assert (len(cleaned), objects(store)) == (1, [])
+    assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
+
+
 def test_more_than_the_allowed_share_of_the_store_never_goes(store: Path, clean: Clean) -> None:
     planned = clean("--max-percent", "50", ends=(1, 2))
     refused = clean("--max-percent", "50", *CONFIRMED, ends=(1, 2))

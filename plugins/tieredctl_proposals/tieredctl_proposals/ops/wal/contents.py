@@ -11,6 +11,7 @@ import numpy as np
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.record_chunks import MetadataRecord, chunk_of
 from tieredctl.model.counted import counted
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
@@ -27,6 +28,7 @@ from tieredctl_proposals.wal.replayed import KnownCombined, KnownWalSegment, Rep
 
 _OTHERS_KEPT = 1_000
 """A bucket that is given by mistake may have millions."""
+_DELETION = frozenset({RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED})
 _KEY = re.compile(rf"([A-Za-z0-9_-]{{22}}){re.escape(WAL_SUFFIX)}", re.ASCII)
 
 
@@ -80,6 +82,19 @@ def read_events(store: ObjectStore) -> KnownEvents:
     """Reads and replays the event log of a store."""
     events = WalEvents()
     return _known_events(read_event_log(store, events), events)
+
+
+def deleted_since(store: ObjectStore, combined_ids: Iterable[str]) -> set[str]:
+    """Which combined objects are deleted, or being deleted, by the events of now: nobody misses them. Raises
+    TieredctlError as the store does."""
+    wal = read_events(store).replayed
+
+    def states(combined_id: str) -> set[RemoteLogSegmentState]:
+        combined = wal.combined_named(combined_id)
+        told_by = wal.segments_in(combined_id) if combined is None else [combined]
+        return {one.metadata.state for one in told_by}
+
+    return {one for one in combined_ids if (told := states(one)) and told <= _DELETION}
 
 
 def events_of_objects(store: ObjectStore) -> KnownEvents:

@@ -12,6 +12,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.model.result_row import Column, JsonOnly, Main, ResultRow, Size, Wide
+from tieredctl.ops.guards.second_reading import read_again
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl_proposals.model.finding_codes import ProposalCode
@@ -121,7 +122,11 @@ def _with_batch(
 ) -> ReaderRow:
     """The row with the place of the batch that has the offset; a finding where it cannot be had."""
     try:
-        fetched = fetch_from_offset(store, segment, offset, 1)
+        fetched = read_again(
+            store,
+            lambda at: fetch_from_offset(at, segment, offset, 1),
+            failing_by=(ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE),
+        )
     except TieredctlError as error:
         key = object_key(segment.combined_segment_id)
         if error.code is ErrorCode.OBJECT_MISSING:

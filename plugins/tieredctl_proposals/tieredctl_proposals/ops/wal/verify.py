@@ -15,12 +15,12 @@ from tieredctl.model.finding_subjects import StoreSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.guards.second_reading import read_again
+from tieredctl.ops.guards.second_reading import head_again, read_again
 from tieredctl.ops.metadata.state import undated
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, RemoteLogSegmentMetadataEntry
-from tieredctl_proposals.ops.wal.contents import Segments, WalContents, by_place, nothing_in
+from tieredctl_proposals.ops.wal.contents import Segments, WalContents, by_place, deleted_since, nothing_in
 from tieredctl_proposals.ops.wal.level import WalLevel
 from tieredctl_proposals.ops.wal.line_of_leaders import by_partition, gaps_in
 from tieredctl_proposals.ops.wal.object_check import ObjectReport, check_batches, check_first_batch, object_finding
@@ -29,6 +29,7 @@ from tieredctl_proposals.wal.reading import read_object_index
 from tieredctl_proposals.wal.replayed import KnownCombined, KnownWalSegment
 
 _States = RemoteLogSegmentState
+_MISSING = ProposalCode.WAL_OBJECT_MISSING
 _FINISHED = _States.COPY_SEGMENT_FINISHED
 _UNFINISHED = (_States.COPY_SEGMENT_STARTED, _States.DELETE_SEGMENT_STARTED)
 _AT_ONCE = 256
@@ -74,7 +75,8 @@ def verify_wal(
     tell: Callable[[WalVerification], None] = lambda _verification: None,
 ) -> WalVerification:
     """Compares the listing with the events, and reads as much as the level says. What began less than the clock's
-    `older_than_ms` ago may still end: it is not a finding.
+    `older_than_ms` ago may still end: it is not a finding. Nor is what was deleted meanwhile, by events that are read
+    again.
 
     Raises TieredctlError `no-overlap` for a store that has nothing at all: whatever was in it may be lost.
     """
@@ -87,23 +89,32 @@ def verify_wal(
     result.findings += _unreferenced(contents, objects)
     unfinished = (one.metadata for one in objects if one.metadata.state in _UNFINISHED)
     result.findings += undated((one.event_timestamp_ms for one in unfinished), clock.now_ms)
-    promised = []
+    promised, present = [], []
     for one in objects:
         is_stuck = clock.now_ms - one.metadata.event_timestamp_ms >= clock.older_than_ms
-        if one.metadata.state is _FINISHED or is_stuck:
-            result.findings += _of_state(store, contents, one)
         if one.metadata.state is _FINISHED:
             promised.append(one)
-            result.findings += _of_segments(one, segments, is_stuck=is_stuck)
+            stored = _stored_now(store, contents, one)
+            present += [] if stored is None else [(one, stored)]
+            result.findings += [*_of_uploaded(one, stored), *_of_segments(one, segments, is_stuck=is_stuck)]
+        elif is_stuck:
+            result.findings += _of_state(contents, one)
     result.findings += _unannounced(store, promised, segments)
     uploaded = by_partition([one for one in segments.values() if one.is_readable or one.is_cleaned])
     result.findings += gaps_in(uploaded, uploaded)
     result.objects = len(promised)
     result.segments = sum(len(one.metadata.entries) for one in promised)
     if level is not WalLevel.LISTING:
-        listed = [(one, contents.objects.get(one.metadata.combined_segment_id)) for one in promised]
-        _read(store, [(one, stored) for one, stored in listed if stored is not None], segments, result, tell)
+        _read(store, present, segments, result, tell)
+    result.findings = _still_missed(store, result.findings)
     return result
+
+
+def _still_missed(store: ObjectStore, findings: list[Finding]) -> list[Finding]:
+    """Without objects that are missing since they were deleted after the events were read."""
+    missing = {str(one.evidence["combinedSegmentId"]) for one in findings if one.code is _MISSING}
+    gone = deleted_since(store, missing) if missing else ()
+    return [one for one in findings if one.code is not _MISSING or one.evidence["combinedSegmentId"] not in gone]
 
 
 def _read(
@@ -161,6 +172,9 @@ def _read_once(
             else:
                 check_first_batch(store, report, segment)
     except TieredctlError as error:
+        if error.code is ErrorCode.OBJECT_MISSING:
+            report.findings = [_not_there(one)]
+            return report
         is_archived = error.code is ErrorCode.OBJECT_ARCHIVED
         code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
         evidence = {"key": report.key, "error": error.code.value}
@@ -192,7 +206,8 @@ def _check_index(store: ObjectStore, one: KnownCombined, stored: StoredObject, r
         report.add(0, "its index and its events differ about its segments")
 
 
-def _of_state(store: ObjectStore, contents: WalContents, one: KnownCombined) -> list[Finding]:
+def _of_state(contents: WalContents, one: KnownCombined) -> list[Finding]:
+    """Of what began and never ended."""
     metadata, key = one.metadata, object_key(one.metadata.combined_segment_id)
     stored, partitions = contents.objects.get(metadata.combined_segment_id), _partitions(metadata.entries)
     since: Document = {"combinedSegmentId": metadata.combined_segment_id, "key": key}
@@ -203,18 +218,39 @@ def _of_state(store: ObjectStore, contents: WalContents, one: KnownCombined) -> 
         return [Finding(ProposalCode.WAL_UPLOAD_UNFINISHED, key, message, evidence)]
     if metadata.state is _States.DELETE_SEGMENT_STARTED:
         return [Finding(ProposalCode.WAL_DELETION_UNFINISHED, key, "its deletion began and never ended", since)]
-    if metadata.state is _States.DELETE_SEGMENT_FINISHED:
-        return []
-    # A listing may be stale: what it lacks is asked for by name.
-    if stored is None and (stored := store.head(key)) is None:
-        message = f"it is not there, and with it {counted(len(metadata.entries), 'segment')} of {', '.join(partitions)}"
-        evidence = {"key": key, "combinedSegmentId": metadata.combined_segment_id, "partitions": partitions}
-        return [Finding(ProposalCode.WAL_OBJECT_MISSING, key, message, evidence)]
-    size = metadata.entries[-1].end_file_position + 1
+    return []
+
+
+def _stored_now(store: ObjectStore, contents: WalContents, one: KnownCombined) -> StoredObject | None:
+    """An uploaded object as it is. A listing may be stale: what it lacks, or has in another size, is asked for by
+    name."""
+    stored = contents.objects.get(one.metadata.combined_segment_id)
+    if stored is not None and stored.size == _size(one):
+        return stored
+    return head_again(store, object_key(one.metadata.combined_segment_id))
+
+
+def _of_uploaded(one: KnownCombined, stored: StoredObject | None) -> list[Finding]:
+    if stored is None:
+        return [_not_there(one)]
+    size = _size(one)
     if stored.size != size:
         message = f"it has {stored.size} bytes, its events say {size}"
-        return [object_finding(key, min(stored.size, size), message)]
+        return [object_finding(stored.key, min(stored.size, size), message)]
     return []
+
+
+def _size(one: KnownCombined) -> int:
+    """An uploaded object's size in bytes, by its events."""
+    return one.metadata.entries[-1].end_file_position + 1
+
+
+def _not_there(one: KnownCombined) -> Finding:
+    metadata, key = one.metadata, object_key(one.metadata.combined_segment_id)
+    partitions = _partitions(metadata.entries)
+    message = f"it is not there, and with it {counted(len(metadata.entries), 'segment')} of {', '.join(partitions)}"
+    evidence = {"key": key, "combinedSegmentId": metadata.combined_segment_id, "partitions": partitions}
+    return Finding(_MISSING, key, message, evidence)
 
 
 def _of_segments(one: KnownCombined, segments: Segments, *, is_stuck: bool) -> list[Finding]:
@@ -253,8 +289,8 @@ def _unannounced(store: ObjectStore, promised: Sequence[KnownCombined], segments
             evidence |= {"segmentId": segment.segment_id}
             message = f"segment {segment.segment_id} is reported as uploaded, and its object is not"
             code = ProposalCode.WAL_UPLOAD_UNFINISHED
-            if store.head(key) is None:
-                code, message = ProposalCode.WAL_OBJECT_MISSING, f"{message}, nor is it there"
+            if head_again(store, key) is None:
+                code, message = _MISSING, f"{message}, nor is it there"
             findings.append(Finding(code, key, message, evidence))
     return findings
 
