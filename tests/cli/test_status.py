@@ -19,6 +19,7 @@ from tests.rigs.ports import free_ports
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.status.board import Status
 from tieredctl.ops.status.facts import ClusterFacts, Tiered
+from tieredctl.wiring.places import StorePlace
 
 
 def lines(tieredctl: Tieredctl, *words: str | Path) -> dict[str, str]:
@@ -78,6 +79,29 @@ def test_a_log_that_may_not_be_read_leaves_the_store(cluster: CrashedClusterOnDi
     assert rows["quarantine"]["answer"] == "empty"
     for about in ("findings", "cluster"):
         assert tieredctl(*rows[about]["command"].split()[1:]).exit_code == 0
+
+
+def test_a_store_where_the_system_fails_leaves_the_cluster(
+    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_words: object) -> None:
+        raise OSError(5, "Input/output error", "/mnt/tiered")
+
+    places = ("--log-dir", cluster.log_dir, *cluster.store)
+    before = tieredctl("status", *places, "-o", "json").document()["summary"]
+    for name in ("open_store", "open"):
+        with monkeypatch.context() as patched:
+            patched.setattr(StorePlace, name, failing)
+            if name == "open":
+                patched.setattr(StorePlace, "open_store", failing)
+
+            outcome = tieredctl("status", *places, "-o", "json")
+
+        document = outcome.document()
+        answers = {row["about"]: row["answer"] for row in document["items"]}
+        assert (outcome.exit_code, document["summary"]["clusterId"]) == (5, CLUSTER_ID)
+        assert document["summary"]["stuck"] == before["stuck"]
+        assert answers["store"] == "unknown: /mnt/tiered: Input/output error"
 
 
 def test_a_store_alone_is_listed_and_the_rest_is_unknown(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:

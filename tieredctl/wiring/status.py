@@ -65,6 +65,8 @@ def status_of(places: StatusPlaces, clock: Clock, *, draws: bool = False) -> Sta
             store = store_facts(places.store, lists_all=places.metadata is None)
         except TieredctlError as error:
             failed["store"] = _unless_usage(error)
+        except OSError as error:
+            failed["store"] = system_error(error)
     results = LastResults()
     if places.results:
         url = None if places.store is None else store.url if store is not None else places.store.url
@@ -103,7 +105,7 @@ def _readable(store: StorePlace | None) -> StorePlace | None:
     try:
         if store is not None:
             store.open()
-    except TieredctlError:
+    except (TieredctlError, OSError):
         return None
     return store
 
