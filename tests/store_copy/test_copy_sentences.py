@@ -37,6 +37,8 @@ def test_stores_that_could_not_be_listed_again_are_not_called_empty(
     copied = this_process("store", "copy", *words, "--cluster-id", CLUSTER_ID, "-o", "json")
 
     assert copied.exit_code != 0
-    assert (copied.document()["summary"]["done"], "No answer" in copied.err) == (1, True)
+    summary = copied.document()["summary"]
+    assert (summary["done"], "No answer" in copied.err) == (1, True)
+    assert (summary["same"], summary["complete"]) == (0, False)
     assert "Compared by size until it stopped: nothing." in copied.err
     assert "both are empty" not in copied.err

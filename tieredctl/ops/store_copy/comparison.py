@@ -161,10 +161,11 @@ class StoreComparison:
         return self.counts.total() - self.counts[Mark.ONLY_IN_SOURCE]
 
     def summary(self) -> Document:
-        """Totals of what was compared so far; bytes are the source's, or the destination's where the source has
-        none."""
+        """Totals of what was compared so far, which is not `complete` where that is not all; bytes are the source's,
+        or the destination's where the source has none."""
         return {
             "comparedBy": self.by.value,
+            "complete": self.is_ended and not self.counts[Mark.NOT_COMPARED],
             **{mark.counted_as: self.counts[mark] for mark in Mark},
             "bytes": {mark.counted_as: self.bytes[mark] for mark in Mark},
         }
