@@ -23,6 +23,7 @@ from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery, RecoveryPlanner
 from tieredctl.ops.metadata_recovery.restored_log_start import demand_ascending
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, placed
+from tieredctl.ops.verification.object_check import size_findings
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import DeletedOffsets
@@ -132,10 +133,13 @@ class RestoredLog:
     promised: int = 0
     """Segments that the set's events promise, where the store has none of the partition."""
     incomplete: Sequence[IncompleteSegment] = ()
+    misfits: Sequence[Finding] = ()
+    """Objects that do not have the sizes that the set's events promise."""
 
     def findings(self) -> Iterator[Finding]:
-        """What is promised and the store does not have: all segments, the first, or objects of some."""
+        """What is promised and the store does not have: all segments, the first, or objects of some, whole."""
         yield from (one.finding() for one in self.incomplete)
+        yield from self.misfits
         if self.promised:
             message = f"the store has none of the {counted(self.promised, 'segment')} that the set promises"
             yield self._lacking(message, None)
@@ -219,7 +223,17 @@ class LogsInStore:
             incomplete=tuple(
                 IncompleteSegment(_metadata(one), lacks) for one in line if (lacks := one.stored.missing(self.layout))
             ),
+            misfits=tuple(finding for one in line for finding in self._misfits(one)),
         )
+
+    def _misfits(self, segment: JudgedSegment) -> list[Finding]:
+        """By the objects' own descriptions where the listing's do not fit. One that the set does not know has the sizes
+        that the store has."""
+        metadata, objects = _metadata(segment), segment.stored.objects
+        if segment.fate is not Fate.IN_METADATA or not size_findings(metadata, objects, self.layout):
+            return []
+        described = {part: self.store.head(stored.key) or stored for part, stored in objects.items()}
+        return size_findings(metadata, described, self.layout)
 
     def _is_present(self, segment: JudgedSegment) -> bool:
         if segment.fate not in (Fate.RECOVER, Fate.IN_METADATA) or segment.metadata is None:

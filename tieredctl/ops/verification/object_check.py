@@ -127,9 +127,9 @@ def check_finished(
     if missing and len(missing) == len(promised) and not present:
         report.absent.append(metadata)
         findings.found.clear()
-    if not _sizes_fit(metadata, promised, present, by, SegmentFindings(metadata, findings.keys)):
+    if size_findings(metadata, present, by.layout):
         present = _as_described_now(present, by, findings)
-        _sizes_fit(metadata, promised, present, by, findings)
+        findings.found += size_findings(metadata, present, by.layout)
     report_archived(present, findings)
     _check_transaction_index(present, optional.get(Part.TRANSACTION_INDEX), by, asked, findings, report)
     report.findings += findings.found
@@ -176,20 +176,16 @@ def _check_transaction_index(
     findings.add(FindingCode.TRANSACTION_INDEX_MISSING, Part.TRANSACTION_INDEX, message)
 
 
-def _sizes_fit(
-    metadata: RemoteLogSegmentMetadata,
-    promised: Mapping[Part, str],
-    present: Mapping[Part, StoredObject],
-    by: JudgedBy,
-    findings: SegmentFindings,
-) -> bool:
-    """Whether the objects have the sizes in the metadata; a finding for each that does not."""
-    before = len(findings.found)
-    sizes = {part: stored.size for part, stored in present.items()}
-    _check_size(metadata, sizes, by.layout, findings)
+def size_findings(
+    metadata: RemoteLogSegmentMetadata, present: Mapping[Part, StoredObject], layout: Layout
+) -> list[Finding]:
+    """Which objects of a segment do not have the sizes in its metadata, as they are described."""
+    promised, sizes = layout.promised_objects(metadata), {part: stored.size for part, stored in present.items()}
+    findings = SegmentFindings(metadata, promised | layout.optional_objects(metadata))
+    _check_size(metadata, sizes, layout, findings)
     if promised.keys() <= present.keys():
-        _check_stored_size(sum(sizes[part] for part in promised), by.layout.stored_size(metadata), findings)
-    return len(findings.found) == before
+        _check_stored_size(sum(sizes[part] for part in promised), layout.stored_size(metadata), findings)
+    return findings.found
 
 
 def _as_described_now(
