@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar, final
 
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding
@@ -35,7 +35,13 @@ class Plan(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What became of the planned objects or segments: by this run, and by the earlier ones that it resumes."""
+    """What became of the planned objects or segments: by this run, and by the earlier ones that it resumes.
+
+    What failed or was skipped is left; a kind of outcome adds what else is, as `others_left`.
+    """
+
+    skipped_are_settled: ClassVar[bool] = False
+    """Whether nothing is left to do about what was skipped."""
 
     planned: int = 0
     done: int = 0
@@ -50,9 +56,15 @@ class Outcome:
     """Why it ended early."""
 
     @property
+    @final
     def left(self) -> int:
         """How many are left to do, or need attention."""
-        return self.failed + self.skipped
+        return self.failed + (0 if self.skipped_are_settled else self.skipped) + self.others_left
+
+    @property
+    def others_left(self) -> int:
+        """How many of them neither failed nor were skipped."""
+        return 0
 
     @property
     def is_complete(self) -> bool:
@@ -107,7 +119,7 @@ class OutcomeByPartition(Outcome, Generic[_Part]):
     partitions: list[_Part] = field(default_factory=list)
 
     @property
-    def left(self) -> int:
+    def others_left(self) -> int:
         return sum(not one.is_complete for one in self.partitions)
 
 

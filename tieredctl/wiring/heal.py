@@ -105,7 +105,8 @@ class SegmentsHealing:
         self, cluster_id: str, clock_ms: Callable[[], int], tell: Callable[[HealedSegment], None], *, accept_loss: bool
     ) -> HealingOutcome:
         """Writes what was shown, while it holds the store's lease; with `accept_loss`, also records what nothing has
-        the bytes of. `cluster_id` was confirmed, and names the copies of what is replaced. Whatever stops it is in the outcome. Raises TieredctlError if it cannot begin."""
+        the bytes of. `cluster_id` was confirmed, and names the copies of what is replaced. Whatever stops it is in the
+        outcome. Raises TieredctlError if it cannot begin."""
         if self._remote is None:
             raise TypeError("a store that was opened to be read is not changed")
         store = self._remote.store

@@ -42,8 +42,8 @@ class PruneOutcome(Outcome):
     """The numbers of those of which nothing is left."""
 
     @property
-    def left(self) -> int:
-        return self.planned - self.done
+    def others_left(self) -> int:
+        return self.planned - self.done - self.skipped
 
     def rows(self) -> list[PrunedSetRow]:
         """The plan's rows, each with its outcome."""

@@ -40,7 +40,7 @@ class HealedSegment(Outcome):
     """What was recorded as lost, or was before."""
 
     @property
-    def left(self) -> int:
+    def others_left(self) -> int:
         """How many objects are neither sound nor accepted as lost."""
         done = len(self.written) if self.is_healed else 0
         return len(self.plan.objects) - done - len(self.accepted)
@@ -61,14 +61,14 @@ class HealedSegment(Outcome):
 
 @dataclass(slots=True, kw_only=True)
 class HealingOutcome(Outcome):
-    """How much of the plans was applied."""
+    """How much of the plans was applied. Skipped are segments that were not looked at."""
 
     segments: list[HealedSegment] = field(default_factory=list)
 
     @property
-    def left(self) -> int:
-        """How many objects are not sound, or were not looked at."""
-        return self.skipped + sum(one.left for one in self.segments)
+    def others_left(self) -> int:
+        """How many objects are not sound."""
+        return sum(one.left for one in self.segments)
 
     @property
     def lost(self) -> int:

@@ -45,7 +45,7 @@ class RecoveredSegment(Outcome):
     """The keys of the copies of what was replaced."""
 
     @property
-    def left(self) -> int:
+    def others_left(self) -> int:
         """How many parts are not sound yet."""
         return len(self.plan.to_write()) - len(self.written) + len(self.plan.impossible())
 
@@ -63,14 +63,14 @@ class RecoveredSegment(Outcome):
 
 @dataclass(slots=True, kw_only=True)
 class IndexRecoveryOutcome(Outcome):
-    """How much of the plans was applied."""
+    """How much of the plans was applied. Skipped are segments that were not looked at."""
 
     segments: list[RecoveredSegment] = field(default_factory=list)
 
     @property
-    def left(self) -> int:
-        """How many parts are not sound yet, and segments that were not looked at."""
-        return self.skipped + sum(one.left for one in self.segments)
+    def others_left(self) -> int:
+        """How many parts are not sound yet."""
+        return sum(one.left for one in self.segments)
 
     @property
     def written(self) -> int:

@@ -56,7 +56,7 @@ class LogStartOutcome(Outcome):
     """Files that were written."""
 
     @property
-    def left(self) -> int:
+    def others_left(self) -> int:
         return self.planned - self.done + len(self.plan.by_action(Action.UNKNOWN))
 
     def rows(self) -> list[RestoredLogStartRow]:

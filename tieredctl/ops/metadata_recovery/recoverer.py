@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
+from typing import ClassVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.clock import has_passed
@@ -58,7 +59,8 @@ class RecoveredPartition(Outcome):
     """Events that were written."""
     changed: list[str] = field(default_factory=list)
     """Segments whose objects are no longer as planned; they are left alone."""
-    left: int = 0
+    skipped_are_settled: ClassVar[bool] = True
+    unsettled: int = 0
     """Segments that are still not in the metadata when it is read at the end, or are promised and should not be."""
     taken_back: int = 0
     """Segments that an earlier run had registered although brokers deleted them, and whose deletion is recorded now."""
@@ -66,6 +68,10 @@ class RecoveredPartition(Outcome):
     """The segments whose events were sent: any of these may be in the metadata, whether or not an answer came."""
     sent: set[str] = field(default_factory=set)
     """Those among them whose events were all acknowledged."""
+
+    @property
+    def others_left(self) -> int:
+        return self.unsettled
 
     def row(self) -> RecoveredPartitionRow:
         return self.plan.row().extended(
@@ -103,7 +109,9 @@ class Recoverer:
     def run(self) -> RecoveryOutcome:
         """Recovers every partition, then reads the metadata back, whatever stopped it: that is in the outcome. Raises
         KeyboardInterrupt after an interruption, or TieredctlError `interrupted` with what is then still promised."""
-        planned = [RecoveredPartition(plan=plan, left=plan.to_do) for plan in self.recovery.partitions if plan.to_do]
+        planned = [
+            RecoveredPartition(plan=plan, unsettled=plan.to_do) for plan in self.recovery.partitions if plan.to_do
+        ]
         outcome = RecoveryOutcome(partitions=planned)
         try:
             self._recover_each(outcome)
@@ -145,7 +153,7 @@ class Recoverer:
                 self._publish(outcome, [event for one in there for event in self._events(one)])
                 outcome.sent |= unchanged
                 outcome.done += len(there)
-                outcome.left -= len(there) + len(batch) - len(open_segments)
+                outcome.unsettled -= len(there) + len(batch) - len(open_segments)
                 if is_last and batch[-1] is segments[-1]:
                     mark_complete()
             self.tell(outcome)
@@ -205,7 +213,7 @@ class Recoverer:
         except TieredctlError as error:
             outcome.stopped = stopped_twice(outcome.stopped, error)
         for one in tried:
-            one.left = sum(not is_settled for is_settled in self._settled(one.plan))
+            one.unsettled = sum(not is_settled for is_settled in self._settled(one.plan))
         if undone := [metadata for one in tried for metadata in self._undone(one.plan)]:
             outcome.stopped = stopped_twice(outcome.stopped, _not_taken_back(undone))
 
@@ -236,7 +244,7 @@ class Recoverer:
         with critical_section():
             self._record_deletion(outcome, undone)
             outcome.taken_back += len(undone)
-            outcome.left -= len(undone)
+            outcome.unsettled -= len(undone)
             if is_last:
                 mark_complete()
 

@@ -66,8 +66,8 @@ class RemovalOutcome(Outcome):
     """The kept versions that were deleted, if that was asked for."""
 
     @property
-    def left(self) -> int:
-        return self.failed + self.skipped + keys_left(self.versions)
+    def others_left(self) -> int:
+        return keys_left(self.versions)
 
     @property
     def nothing_is_there(self) -> bool:

@@ -84,8 +84,8 @@ class PurgeOutcome(Outcome):
         self.oldest_young_ms = min(copy.last_modified_ms, self.oldest_young_ms or copy.last_modified_ms)
 
     @property
-    def left(self) -> int:
-        return self.failed + self.skipped + len(self.lost) + self.unproven + keys_left(self.versions)
+    def others_left(self) -> int:
+        return len(self.lost) + self.unproven + keys_left(self.versions)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import ClassVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
@@ -36,6 +37,7 @@ _WITHOUT_A_COPY = (ReceiptStep.DELETING, ReceiptStep.GONE, ReceiptStep.FAILED)
 class RestoreOutcome(Outcome):
     """How far a removal was undone. Planned is what was removed; skipped are objects that were gone before."""
 
+    skipped_are_settled: ClassVar[bool] = True
     damaged: list[str] = field(default_factory=list)
     """The receipts that cannot be read: what they covered is known only by its copies."""
     failures: list[Receipt] = field(default_factory=list)
@@ -44,8 +46,8 @@ class RestoreOutcome(Outcome):
     """Objects that were put back although nothing tells whether these are the bytes that were removed."""
 
     @property
-    def left(self) -> int:
-        return self.failed + len(self.damaged)
+    def others_left(self) -> int:
+        return len(self.damaged)
 
 
 @dataclass(slots=True)

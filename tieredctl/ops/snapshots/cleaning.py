@@ -51,7 +51,7 @@ class CleaningOutcome(Outcome):
     removed: list[PlannedFiles] = field(default_factory=list)
 
     @property
-    def left(self) -> int:
+    def others_left(self) -> int:
         return self.planned - self.done
 
     def rows(self) -> list[CleanedFilesRow]:

@@ -84,8 +84,12 @@ class RemovedPartition(Outcome):
     """What was added to a live topic after the plan was shown, and was left alone."""
     versions: DeletedVersions | None = None
     """Deleted versions of what this run or an earlier one removed; None if that was not asked for, or not reached."""
-    left: int = 1
-    """0 once nothing was found left to do."""
+    is_empty: bool = False
+    """Whether nothing was found left to do."""
+
+    @property
+    def others_left(self) -> int:
+        return int(not self.is_empty)
 
     def row(self) -> RemovedPartitionRow:
         """The plan, with what became of it and the state of now."""
@@ -106,7 +110,7 @@ class TopicRemovalOutcome(OutcomeByPartition[RemovedPartition]):
     """How far the removal of a topic got. Partitions that were not reached are not in it."""
 
     @property
-    def left(self) -> int:
+    def others_left(self) -> int:
         return keys_left(self.versions) + sum(one.left for one in self.partitions)
 
     @property
@@ -241,7 +245,7 @@ class RemotePartitionRemover:
         left = self._now(outcome.plan)
         if self.scope.topic_is_live:
             outcome.appeared = list(appeared_since(outcome.plan, left))
-            outcome.left = int(bool(outcome.plan.copies) or not left.is_empty)
+            outcome.is_empty = left.is_empty and not outcome.plan.copies
             return
         state = left.state
         if state.last_broker_event not in (None, before.last_broker_event):
@@ -256,7 +260,7 @@ class RemotePartitionRemover:
                 self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
                 if outcome.plan is self.plans[-1] and not self.with_versions:
                     mark_complete()
-        outcome.left = 0
+        outcome.is_empty = True
         self.tell(outcome)
 
     def _delete_versions(self, outcome: RemovedPartition) -> None:
