@@ -47,6 +47,28 @@ def test_the_figures_are_those_of_status(cluster: CrashedClusterOnDisk, tieredct
     assert not any(key[0].startswith(("tieredctl_lag", "tieredctl_last_verification")) for key in samples)
 
 
+def test_what_tieredctl_removed_is_not_stuck_as_status_says(
+    quarantined: CrashedClusterOnDisk, tieredctl: Tieredctl
+) -> None:
+    places: tuple[str | Path, ...] = ("--log-dir", quarantined.log_dir, *quarantined.store)
+    status = tieredctl("status", *places, "-o", "json").document()["summary"]
+
+    with exporter(*places) as running:
+        samples = running.awaited(is_up)
+
+    stuck = {
+        what: sum(value for key, value in samples.items() if key[0] == f"tieredctl_stuck_{what}")
+        for what in ("copies", "deletions")
+    }
+    found = {key[1:]: value for key, value in samples.items() if key[0] == "tieredctl_current_findings"}
+    partitions = sum(value for key, value in samples.items() if key[0] == "tieredctl_partition_stuck_copies")
+    assert stuck == status["stuck"]
+    assert stuck["copies"] < 29
+    assert partitions == stuck["copies"]
+    assert found["code=object-removed", "severity=info"] > 0
+    assert sum(found.values()) == sum(status["severities"].values())
+
+
 @pytest.mark.integration
 def test_text_or_openmetrics_as_the_scraper_accepts(cluster: CrashedClusterOnDisk) -> None:
     with exporter("--log-dir", cluster.log_dir) as running:

@@ -187,6 +187,10 @@ class ReplayedMetadata:
         wanted, _ = uuids_of_texts(list(segment_ids))
         return rows[UuidSet(wanted).has(self.rows.segment_ids.at(rows))]
 
+    def besides(self, segment_ids: Collection[str], rows: Ints) -> Ints:
+        """Some rows without those of these segments."""
+        return np.setdiff1d(rows, self.named(segment_ids, rows)) if segment_ids else rows
+
     def states_of(self, segment_ids: Iterable[str]) -> dict[str, RemoteLogSegmentState]:
         """The states of those of some segments that are known, by id."""
         segments = self.known(self.named(segment_ids))

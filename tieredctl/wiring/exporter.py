@@ -36,6 +36,7 @@ from tieredctl.ops.monitoring.topic_figures import OTHERS, SeriesCap, TopicFigur
 from tieredctl.ops.status.board import StoreFacts
 from tieredctl.ops.status.last_results import LastResults, is_awaited, read_results, result_files
 from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.wiring.exporter_leftovers import KnownLeftovers, LeftoversInStore
 from tieredctl.wiring.places import ClusterPlace
 from tieredctl.wiring.status import StatusPlaces, store_facts
 from tieredctl.wiring.topics_place import TopicsPlace
@@ -118,6 +119,7 @@ class Exporter:
     """As of the last `refresh`; replaced as a whole."""
     _states: dict[str, PartState] = field(default_factory=dict)
     _events: FollowedEvents | None = None
+    _leftovers: LeftoversInStore | None = None
     _cap: SeriesCap = field(init=False)
     _diagnosis: Sequence[Finding] | None = None
     """What the last diagnosis found: what moves is said once two in a row find it."""
@@ -138,6 +140,8 @@ class Exporter:
         self._cap = SeriesCap(self.most_topics)
         if self.places.metadata is not None:
             self._events = FollowedEvents(self._open_source, tell_loss=self.tell_loss)
+        if self.places.store is not None:
+            self._leftovers = LeftoversInStore(self.places.store)
 
     def refresh(self) -> None:
         """Looks at everything, up to now. Raises nothing for what cannot be known."""
@@ -150,15 +154,16 @@ class Exporter:
         metadata = None if self._events is None else self._part(METADATA, self._events.read)
         whole = None if metadata is None or metadata.is_broken else metadata.metadata
         snapshot = None if cluster is None or cluster.standstill else cluster.snapshot
-        topics = topic_figures(whole, snapshot, clock)
+        left = KnownLeftovers() if whole is None or self._leftovers is None else self._leftovers.of(whole, clock)
+        topics = topic_figures(whole, snapshot, clock, left.removed)
         shown, others = self._cap.apply(topics)
         store = None if self.places.store is None else self._part(STORE, self._store)
         if self.places.results:
             self._read_results(store, cluster, metadata)
         if live is None:
-            findings = None if metadata is None else metadata.findings + _unfinished(metadata, topics, clock)
+            findings = None if metadata is None else metadata.findings + _unfinished(metadata, topics, clock, left)
         else:
-            findings = self._diagnosed(live, cluster, metadata)
+            findings = self._diagnosed(live, cluster, metadata, left)
         self.latest = Observation(
             parts=dict(self._states),
             readings=0 if self._events is None else self._events.readings,
@@ -168,7 +173,9 @@ class Exporter:
             cluster=cluster,
             topics=shown,
             topics_in_others=others,
-            partitions=troubled_partitions(whole, snapshot, clock, {one.topic for one in shown} - {OTHERS}),
+            partitions=troubled_partitions(
+                *(whole, snapshot, clock, {one.topic for one in shown} - {OTHERS}), removed=left.removed
+            ),
             findings=findings,
             store=store,
             results=self._results,
@@ -208,7 +215,11 @@ class Exporter:
         return value
 
     def _diagnosed(
-        self, place: ClusterPlace, cluster: ClusterSeen | None, metadata: FollowedFigures | None
+        self,
+        place: ClusterPlace,
+        cluster: ClusterSeen | None,
+        metadata: FollowedFigures | None,
+        leftovers: KnownLeftovers,
     ) -> FindingCounts | None:
         """All findings of `doctor`; without the metadata those that need none of it, and that the others were not
         looked for. Its checks make an object of each segment, so they are made again only when their share of the time
@@ -222,7 +233,7 @@ class Exporter:
         if began >= self._next_diagnosis or knows_metadata is not self._diagnosed_metadata:
             before = (self._diagnosis or ()) if knows_metadata is self._diagnosed_metadata else ()
             self._diagnosed_metadata = knows_metadata
-            self._diagnosis = self._part(DIAGNOSIS, lambda: _diagnosis(place, cluster.snapshot, metadata))
+            self._diagnosis = self._part(DIAGNOSIS, lambda: _diagnosis(place, cluster.snapshot, metadata, leftovers))
             self._next_diagnosis = began
             if self._diagnosis is not None:
                 self._reported = _counts(confirmed(before, self._diagnosis))
@@ -288,7 +299,9 @@ def _look(place: ClusterPlace, clock: Clock) -> ClusterSeen:
         return ClusterSeen(with_offsets(settings, cluster), cluster.cluster_id, None)
 
 
-def _diagnosis(place: ClusterPlace, snapshot: ClusterSnapshot, metadata: FollowedFigures | None) -> Sequence[Finding]:
+def _diagnosis(
+    place: ClusterPlace, snapshot: ClusterSnapshot, metadata: FollowedFigures | None, leftovers: KnownLeftovers
+) -> Sequence[Finding]:
     """Without what is wrong with the metadata itself."""
 
     def read() -> ReadMetadata:
@@ -298,7 +311,7 @@ def _diagnosis(place: ClusterPlace, snapshot: ClusterSnapshot, metadata: Followe
 
     is_whole = metadata is not None and not (metadata.is_broken or metadata.may_be_more)
     with place.open_with_groups() as cluster:
-        facts = with_metadata(snapshot, read, cluster if is_whole else None)
+        facts = leftovers.applied_to(with_metadata(snapshot, read, cluster if is_whole else None))
         with TopicsPlace(cluster=place).lookup() as topics:
             facts = with_unseen(facts, cluster, topics)
         facts = with_group_offsets(facts, cluster)
@@ -316,9 +329,12 @@ def _counts(findings: Iterable[Finding]) -> FindingCounts:
     return Counter((one.code.value, one.severity.label) for one in findings)
 
 
-def _unfinished(metadata: FollowedFigures, topics: Sequence[TopicFigures], clock: Clock) -> FindingCounts:
-    """What is stuck, and what fails again and again."""
+def _unfinished(
+    metadata: FollowedFigures, topics: Sequence[TopicFigures], clock: Clock, leftovers: KnownLeftovers
+) -> FindingCounts:
+    """What is stuck, or was removed, and what fails again and again."""
     counts = _counts(failing_finding(one, clock.now_ms) for one in failing_copies(metadata.metadata, clock.now_ms))
+    counts += _counts([*leftovers.findings, *leftovers.not_looked_at])
     for code, count in (
         (FindingCode.COPY_STUCK, known_sum(one.stuck_copies for one in topics)),
         (FindingCode.DELETE_STUCK, known_sum(one.stuck_deletions for one in topics)),

@@ -132,12 +132,18 @@ def _not_tiered(facts: PartitionFacts, tiered_end: int | None, sees_records: boo
 
 
 def troubled_partitions(
-    metadata: ReplayedMetadata | None, cluster: ClusterSnapshot | None, clock: Clock, topics: Collection[str]
+    metadata: ReplayedMetadata | None,
+    cluster: ClusterSnapshot | None,
+    clock: Clock,
+    topics: Collection[str],
+    *,
+    removed: Collection[str] = (),
 ) -> Sequence[PartitionFigures]:
     """The partitions of these topics whose copies fail or are stuck, or that are late: the worst of each, by topic and
-    partition. A topic that was recreated is one by its name. `metadata` is None where it is not known whole."""
+    partition. A topic that was recreated is one by its name. `metadata` is None where it is not known whole;
+    `removed` as in `topic_figures`."""
     failing = {} if metadata is None else {one.partition: one.tries for one in failing_copies(metadata, clock.now_ms)}
-    stuck = {} if metadata is None else _stuck_copies(metadata, clock)
+    stuck = {} if metadata is None else _stuck_copies(metadata, clock, removed)
     tiering = tiering_of(metadata, clock)
     leaders = dict[TopicIdPartition, int | None]()
     lags = dict[TopicIdPartition, PartitionLag]()
@@ -168,8 +174,8 @@ def _together(ones: Sequence[PartitionFigures]) -> PartitionFigures:
     return replace(ones[0], stuck_copies=stuck, failed_copies=failed)
 
 
-def _stuck_copies(metadata: ReplayedMetadata, clock: Clock) -> Mapping[TopicIdPartition, int]:
-    rows = np.flatnonzero(metadata.rows.states == _STATE.COPY_SEGMENT_STARTED)
+def _stuck_copies(metadata: ReplayedMetadata, clock: Clock, removed: Collection[str]) -> Mapping[TopicIdPartition, int]:
+    rows = metadata.besides(removed, np.flatnonzero(metadata.rows.states == _STATE.COPY_SEGMENT_STARTED))
     times = metadata.entered_ms(rows)
     late = (clock.now_ms - times > clock.older_than_ms) & (times <= clock.now_ms + MOST_AHEAD_MS)
     counts = Counter(metadata.rows.partitions[rows[late]].tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,13 +57,16 @@ class TopicFigures:
 
 
 def topic_figures(
-    metadata: ReplayedMetadata | None, cluster: ClusterSnapshot | None, clock: Clock
+    metadata: ReplayedMetadata | None,
+    cluster: ClusterSnapshot | None,
+    clock: Clock,
+    removed: Collection[str] = (),
 ) -> list[TopicFigures]:
     """The figures of every topic that the metadata or the cluster has, by name. `metadata` is None where it is not
-    known whole."""
+    known whole. Segments are not stuck whose objects tieredctl removed: their ids are `removed`."""
     by_topic: dict[str, TopicFigures] = {}
     if metadata is not None:
-        by_topic = {one.topic: one for one in _of_metadata(metadata, clock)}
+        by_topic = {one.topic: one for one in _of_metadata(metadata, clock, removed)}
     if cluster is not None:
         partitions = defaultdict[str, list[PartitionFacts]](list)
         for facts in cluster.partitions:
@@ -81,7 +84,7 @@ def _without_segments(topic: str, *, is_known: bool) -> TopicFigures:
     return TopicFigures(topic, segments=0, remote_bytes=0, stuck_copies=0, stuck_deletions=0)
 
 
-def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigures]:
+def _of_metadata(metadata: ReplayedMetadata, clock: Clock, removed: Collection[str]) -> Iterable[TopicFigures]:
     names = sorted({partition.topic for partition in metadata.partitions})
     numbers = {name: number for number, name in enumerate(names)}
     of_partitions = np.array([numbers[partition.topic] for partition in metadata.partitions], np.int64)
@@ -93,7 +96,7 @@ def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigu
 
     def late(state: RemoteLogSegmentState) -> tuple[list[int], list[int], set[int]]:
         """How many are late, and since when, by topic; and the topics of which that is unknown."""
-        rows = rows_in(state)
+        rows = metadata.besides(removed, rows_in(state))
         times = metadata.entered_ms(rows)
         unknown = topics[rows[times > clock.now_ms + MOST_AHEAD_MS]]
         is_late = clock.now_ms - times > clock.older_than_ms
