@@ -261,6 +261,6 @@ def _opened(places: ScanPlaces, options: ScanOptions, *, asks_again: bool) -> It
         topic_sources = stack.enter_context(places.asked_topics().open(options.now_ms))
         asked_again = remote.store if asks_again else None
         scanned = replace(options, topic_sources=topic_sources, has_times=places.listing.has_times)
-        is_told = places.listing.is_told
-        scan = Scan(listed.objects, remote.layout, remote.store.url, read, scanned, asked_again, is_told)
+        is_told, is_now = places.listing.is_told, places.listing.is_of_store and places.listing.resume is None
+        scan = Scan(listed.objects, remote.layout, remote.store.url, read, scanned, asked_again, is_now, is_told)
         yield OpenedScan(scan, remote, topic_sources, places.listing.is_of_store, listed.described)

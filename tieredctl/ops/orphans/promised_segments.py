@@ -16,6 +16,7 @@ from tieredctl.formats.windows import Ints
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import StoreSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import LiveTopics
@@ -37,6 +38,8 @@ from tieredctl.rlmm.segment_events import SegmentEvents
 
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 _AT_ONCE = 10_000
+_MOST_LOOKED_AT = 1_000
+_CLOCKS_DIFFER_MS = 3_600_000
 _Promised = dict[str, RemoteLogSegmentMetadata]
 """Segments by the keys of their promised objects."""
 
@@ -90,6 +93,16 @@ class PromisedSegments:
         again = promised() if once else {}
         return self._unexplained({name: again[name] for name in once if name in again}, store, key)
 
+    def passed_over(self, store: ObjectStore, listed_ms: int) -> list[str]:
+        """The keys of promised objects that the store has, and that a listing of it lacks, though they were there long
+        before it began, at a time in ms. Looks at the first segments alone of which anything is not listed: one such
+        object shows that the listing was short."""
+        if self.layout.form_outside is not None:
+            return []
+        keys = [key for row in self._unlisted()[:_MOST_LOOKED_AT].tolist() for key in self._keys(row)]
+        found = in_parallel(store, store.head, keys)
+        return [one.key for one in found if one and 0 < one.last_modified_ms < listed_ms - _CLOCKS_DIFFER_MS]
+
     def _absent_rows(self, store: ObjectStore) -> Iterator[int]:
         """The rows of segments of which an object is neither listed nor found under the name that its segment gives
         it."""
@@ -141,6 +154,14 @@ def promised_objects_missing(missing: Sequence[str], store_url: str) -> Finding:
     message = f"{lacks_promised(missing, store_url)}: what looks orphaned may be theirs"
     evidence = {"objects": len(missing), "key": min(missing)}
     return Finding(FindingCode.PROMISED_OBJECTS_MISSING, store_url, message, evidence)
+
+
+def listing_was_short(passed_over: Sequence[str], store_url: str) -> Finding:
+    """The finding that a listing lacked objects which the store had. `passed_over` are the keys of some."""
+    lacked = counted(len(passed_over), "object that is promised", "objects that are promised")
+    message = f"its listing lacked {lacked} and that it has, such as {min(passed_over)}: others may be left out, too"
+    evidence = {"objects": len(passed_over), "key": min(passed_over)}
+    return Finding(FindingCode.UNREADABLE, store_url, message, evidence, about=StoreSubject())
 
 
 def lacks_promised(missing: Sequence[str], store_url: str) -> str:

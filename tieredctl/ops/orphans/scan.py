@@ -47,7 +47,7 @@ from tieredctl.ops.orphans.judgement import (
 )
 from tieredctl.ops.orphans.object_columns import KnownOwners, MetadataBegins, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.overlap import demand_any_explained, demand_any_object, demand_any_told
-from tieredctl.ops.orphans.promised_segments import PromisedSegments, promised_objects_missing
+from tieredctl.ops.orphans.promised_segments import PromisedSegments, listing_was_short, promised_objects_missing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.ops.orphans.still_there import still_there
@@ -92,6 +92,8 @@ class Scan:
     store: ObjectStore | None = None
     """Where what looks orphaned is asked for again: who deleted it may have been at work since the listing. None where
     the listing is of no store that can be asked."""
+    is_listed_now: bool = False
+    """Whether that was listed from its beginning after `now_ms`."""
     is_told: bool = False
     """Whether an inventory or a list of keys tells what the store has: it may be of another place."""
     gone: int = 0
@@ -106,7 +108,7 @@ class Scan:
     promised: PromisedSegments | None = None
     """What of the promised objects is listed, once the metadata was read; None for a list of keys alone."""
     is_doubted: bool = False
-    """Whether promised objects are missing, so that what looks orphaned may be these."""
+    """Whether promised objects are missing, so that what looks orphaned may be these, or were not listed."""
     unreserved: UnreservedObjects | None = None
     """The objects of the listing, once it was made."""
     lists_all: bool = True
@@ -190,7 +192,13 @@ class Scan:
         return missing
 
     def _doubt_orphans(self) -> None:
-        """What looks orphaned may be promised objects under other keys: what forbids a plan makes a scan incomplete."""
+        """What looks orphaned may be promised objects under other keys: what forbids a plan makes a scan incomplete. So
+        does a listing that lacked what the store had."""
+        if self.is_listed_now and self.promised and self.store and self.metadata_is_whole:
+            passed_over = self.promised.passed_over(self.store, self.options.now_ms)
+            if passed_over:
+                self.is_doubted = True
+                self.findings.append(listing_was_short(passed_over, self.subject))
         has_orphans = any(group.status is ObjectStatus.ORPHAN for group in self.groups)
         if has_orphans and self.metadata_is_whole and (missing := self.missing()):
             self.is_doubted = True
