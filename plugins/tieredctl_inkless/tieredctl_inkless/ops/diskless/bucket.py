@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -18,6 +18,7 @@ from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.remote.listing import Listing
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.process import steady_time
 from tieredctl_inkless.diskless.control_plane import ControlPlane, ControlPlaneTables
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, Partitions, ProducerRows, numbered
 from tieredctl_inkless.ops.diskless.file_check import FileRows, file_rows
@@ -43,6 +44,10 @@ class DisklessBucket:
     files: FileRows
     sizes: Ints
     """The size of each file's object as listed, in bytes; NOT_LISTED where it was not."""
+    listed_ms: int
+    """When the listing began."""
+    passed_over: list[str] = field(default_factory=list)
+    """The keys of objects that the listing lacked, though they were there long before, once that was asked."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All objects by LISTING_SCHEMA, by ascending key; tieredctl's own are left out."""
@@ -55,12 +60,15 @@ def read_bucket(store: ObjectStore, control_plane: ControlPlane) -> Iterator[Dis
 
     Raises TieredctlError as both do.
     """
+    listed_ms = steady_time.now_ms()
     with live_listing(store) as listing:
         tables = control_plane.tables()
         partitions, rows, producers = numbered(tables)
         files = file_rows(tables, rows)
         sizes = np.full(len(files.ids), NOT_LISTED, np.int64)
-        bucket = DisklessBucket(store, listing, control_plane, tables, partitions, rows, producers, files, sizes)
+        bucket = DisklessBucket(
+            *(store, listing, control_plane, tables, partitions, rows, producers, files, sizes), listed_ms
+        )
         for batch in bucket.batches():
             numbers = files.keys.numbers_of(batch.column("key"))
             is_file = numbers != NO_FILE

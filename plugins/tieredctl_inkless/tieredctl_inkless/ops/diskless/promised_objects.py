@@ -22,10 +22,13 @@ from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, ControlPlane,
 from tieredctl_inkless.ops.diskless.bucket import NOT_LISTED, DisklessBucket
 from tieredctl_inkless.ops.diskless.finding_places import batch_documents, object_finding
 
+_CLOCKS_DIFFER_MS = 3_600_000
+
 
 def unlisted(bucket: DisklessBucket) -> list[int]:
     """The numbers of files with batches whose object is neither in the listing, nor found when asked for by its key;
-    the sizes of those found are added to the listed ones. Raises TieredctlError as the store does."""
+    the sizes of those found are added to the listed ones, and the keys of those that the listing should have had to
+    what it passed over. Raises TieredctlError as the store does."""
     files, sizes = bucket.files, bucket.sizes
     lost = []
     numbers = np.flatnonzero((files.batch_counts > 0) & (sizes == NOT_LISTED)).tolist()
@@ -37,6 +40,8 @@ def unlisted(bucket: DisklessBucket) -> list[int]:
                 lost.append(number)
             else:
                 sizes[number] = stored.size
+                if 0 < stored.last_modified_ms < bucket.listed_ms - _CLOCKS_DIFFER_MS:
+                    bucket.passed_over.append(stored.key)
     return lost
 
 

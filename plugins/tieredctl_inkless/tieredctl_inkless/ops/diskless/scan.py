@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.findings import Finding
+from tieredctl.ops.orphans.promised_segments import listing_was_short
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
 from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding, doubt_of_promises
 from tieredctl_inkless.ops.diskless.judgement import Judge
@@ -35,4 +36,6 @@ class DisklessScan(JudgedScan):
         doubts = filter(None, [self._doubt, judged.doubt])
         self.findings += [doubt_finding(doubt, url) for doubt in doubts]
         self.findings += self._missing
+        if self._bucket.passed_over:
+            self.findings.append(listing_was_short(self._bucket.passed_over, url))
         self.findings += self._totals.findings(url)

@@ -17,6 +17,7 @@ from tieredctl.model.ids import uuid_text
 from tieredctl.model.result_row import Column, ResultRow, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphan_removal.limits import DEFAULT_AGE_MS
+from tieredctl.ops.orphans.promised_segments import listing_was_short
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import stored_object
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables, FileState
@@ -85,12 +86,14 @@ def uncommitted(bucket: DisklessBucket) -> Uncommitted:
 def status_findings(tables: ControlPlaneTables, bucket: DisklessBucket | None, database: str) -> list[Finding]:
     """What forbids to remove anything by it, by the ages that plans have where none is given."""
     if bucket is None:
-        doubt, subject = doubt_about_tables(tables), database
+        doubt, subject, passed_over = doubt_about_tables(tables), database, list[str]()
     else:
         subject = bucket.store.url
         doubt = doubt_about(bucket, bucket_fit(bucket, DEFAULT_AGE_MS, tables.read_ms))
         doubt = doubt or doubt_of_promises(keys_missing(missing_objects(unlisted(bucket), bucket)), subject)
-    return [] if doubt is None else [doubt_finding(doubt, subject)]
+        passed_over = bucket.passed_over
+    short = [listing_was_short(passed_over, subject)] if passed_over else []
+    return short if doubt is None else [doubt_finding(doubt, subject), *short]
 
 
 def status_summary(tables: ControlPlaneTables, bucket: Uncommitted | None) -> Document:
