@@ -135,7 +135,7 @@ def test_what_was_removed_can_be_put_back_and_is_not_taken_again(
 def test_what_is_cleaned_while_a_verification_runs_is_not_missing(
     level: str, store: Path, clean: Clean, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, head, list_all, cleaned = FileStore.read, FileStore.head, FileStore.list, []
+    read, head, list_all, cleaned = FileStore.read, FileStore.head, FileStore.list, list[str]()
 
     def clean_before(key: str) -> None:
         if key.endswith(".wal") and not cleaned:
