@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import DELETED, DELETING, copied, started, updated, write_events
 from tests.tiering.model_cluster import NOW_MS, ModelCluster
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.clock import Clock
+from tieredctl.ops.verification.removed_keys import note_removed
+from tieredctl.storage.memory import MemoryStore
 from tieredctl.wiring import exporter
 from tieredctl.wiring.exporter import DIAGNOSIS, METADATA, Exporter
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePlace
 from tieredctl.wiring.status import StatusPlaces, status_of
 
 HOUR_MS = 3_600_000
 FAILING = ("copy-failing", "warning")
 STUCK = ("copy-stuck", "warning")
 BELOW = ("segments-below-log-start", "warning")
+REMOVED = ("object-removed", "warning")
 NOT_MADE = ("check-not-made", "warning")
 
 
@@ -63,6 +67,25 @@ def test_it_says_what_is_not_known_until_the_metadata_is_read_again(cluster: Clu
     assert (before[STUCK], before[NOT_MADE]) == (1, 0)
     assert (meanwhile[STUCK], meanwhile[NOT_MADE]) == (0, 1)
     assert after == before
+
+
+def test_what_tieredctl_removed_from_the_store_is_not_stuck(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, keys = MemoryStore(), list(LAYOUT.promised_objects(started(1, 0, 9)).values())
+    monkeypatch.setattr(StorePlace, "open", lambda _: Remote(store, LAYOUT))
+    monkeypatch.setattr(StorePlace, "open_store", lambda _: store)
+    place = MetadataPlace(cluster=ClusterPlace("model:9092"))
+    seen = []
+
+    for note in (lambda: None, lambda: note_removed(store, None, "plan-7", keys)):
+        note()
+        running = Exporter(StatusPlaces(place, StorePlace("memory:", {})), 1, 10, now_ms=lambda: NOW_MS)
+        running.refresh()
+        seen.append(running.latest)
+
+    before, after = (one.findings or Counter() for one in seen)
+    assert [one.topics[0].stuck_copies for one in seen] == [1, 0]
+    assert (before[STUCK], before[REMOVED]) == (1, 0)
+    assert (after[STUCK], after[REMOVED]) == (0, 1)
 
 
 def test_one_that_failed_is_made_again_at_the_next_look(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
