@@ -6,7 +6,7 @@ kept, to be judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -81,16 +81,16 @@ class SparkScan:
     source: Document
     doubt: TieredctlError | None
     """Why the list of topics cannot be complete, if that was found."""
-    missing: Finding | None
-    """That promised objects are missing, so that what looks orphaned may be these."""
+    doubts: Sequence[Finding]
+    """That promised objects are missing, so that what looks orphaned may be these, or were not listed."""
     segments: SegmentFrame
     """All of them."""
 
     @property
     def findings(self) -> list[Finding]:
         """What was odd about the metadata, one finding for each cause of orphans, and what is missing."""
-        found = [*self.facts.findings, *self.topics.findings(), *self.counted.findings(self.remote.store.url)]
-        return found if self.missing is None else [*found, self.missing]
+        counted = self.counted.findings(self.remote.store.url)
+        return [*self.facts.findings, *self.topics.findings(), *counted, *self.doubts]
 
     def run(self) -> None:
         """It ran."""
@@ -101,7 +101,7 @@ class SparkScan:
 
     def summary(self) -> Document:
         """As of a local scan."""
-        is_whole = self.facts.certainty.is_whole and self.missing is None
+        is_whole = self.facts.certainty.is_whole and not self.doubts
         return self.counted.summary(self.reserved, self.gone, is_whole=is_whole)
 
     def documents(self) -> Iterator[Document]:
@@ -154,7 +154,7 @@ def scanned(
     session: SparkSession, places: ScanPlaces, options: ScanOptions, keep: Keep, listed: frozenset[ObjectStatus]
 ) -> SparkScan:
     """The store is listed first, then the metadata is read, then it is asked which topics exist, and last the store
-    again for what looks orphaned, and if anything does, for promised objects that were not listed. `listed` tells which
+    again for what looks orphaned, and for promised objects that were not listed. `listed` tells which
     objects have a row each. An inventory or a list of keys stands for a listing, and then the store is not asked.
 
     Raises TieredctlError as a local scan does, and as `listing_frame` does.
@@ -191,10 +191,10 @@ def scanned(
             kept = _still_there(orphans, moved, asked, by, keep)
             verdicts, gone = judged.where(fn.col("status") != _ORPHAN).union(kept), orphans.count() - kept.count()
         totals = _totals(verdicts, options)
-        missing = None
-        if asked is not None and facts.certainty.is_whole and _has_orphans(totals):
+        doubts = list[Finding]()
+        if asked is not None and facts.certainty.is_whole:
             promised = PromisedObjects(listing, readable, probed)
-            missing = promised.missing(facts, live, metadata, remote, options.key)
+            doubts = promised.doubts(facts, live, metadata, remote, options, with_missing=_has_orphans(totals))
         described = _described(stream, facts, live, remote, listing.described)
         doubt = doubt_about(topics, stream.source)
         cluster_id = stream.source.cluster_id
@@ -211,7 +211,7 @@ def scanned(
         topics,
         described,
         doubt,
-        missing,
+        doubts,
         segments,
     )
 

@@ -1,4 +1,5 @@
-"""Which objects the metadata promises and a store lacks, where objects look orphaned: these may be theirs.
+"""Which objects the metadata promises and a store lacks, where objects look orphaned: these may be theirs; and which a
+listing lacked that the store has.
 
 How many objects of each part the listing has of a partition's segments tells where some are missing. Only the listing
 of such partitions is gone through again, and only segments that lack something come to the driver, which asks for it as
@@ -24,8 +25,9 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.metadata.completeness import demand_whole, lost_between
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.promised_segments import PromisedSegments, promised_objects_missing
+from tieredctl.ops.orphans.promised_segments import PromisedSegments, listing_was_short, promised_objects_missing
 from tieredctl.ops.orphans.reserved import are_reserved
+from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
 from tieredctl.ops.verification.judged_partitions import any_segment, mask_of
 from tieredctl.ports.layout import Layout, Part
@@ -55,35 +57,29 @@ class PromisedObjects:
     probed: DataFrame
     """By PROBED_SCHEMA, of the whole listing."""
 
-    def missing(
+    def doubts(
         self,
         facts: MetadataFacts,
         live: LiveTopics,
         metadata: MetadataPlace,
         remote: Remote[ObjectStore],
-        key: bytes | None,
-    ) -> Finding | None:
-        """The finding about promised objects that the store lacks, as a local scan has it; of very many segments, only
-        about some. `facts` are of the metadata that was read, which is read again where something is missing. `key`
-        opens the seals of what tieredctl noted that it removed. Raises TieredctlError `metadata-incomplete` where the
-        metadata lost events meanwhile."""
-        if remote.layout.form_outside is not None:
-            return None
+        options: ScanOptions,
+        *,
+        with_missing: bool,
+    ) -> list[Finding]:
+        """The findings about promised objects that the listing lacked though the store has them, and `with_missing`
+        about those that the store lacks too, as a local scan has them; of very many segments, only about some. `facts`
+        are of the metadata that was read, which is read again where something is missing. Raises TieredctlError
+        `metadata-incomplete` where the metadata lost events meanwhile."""
         lacking = self._lacking(remote.layout)
-        if not lacking:
-            return None
+        if remote.layout.form_outside is not None or not lacking:
+            return []
         rows = self._absent(lacking, remote.layout).limit(_MOST_ASKED).toArrow()
-        with ExitStack() as stack:
-            later = list[EventStream]()
-
-            def read() -> EventStream:
-                later.append(stack.enter_context(metadata.open()))
-                return later[-1]
-
-            missing = _promised(rows, facts, live, remote.layout).missing(remote.store, read, key)
-            for stream in later:
-                demand_whole(lost_between(facts, stream))
-        return promised_objects_missing(missing, remote.store.url) if missing else None
+        promised = _promised(rows, facts, live, remote.layout)
+        passed_over = promised.passed_over(remote.store, options.now_ms)
+        found = [listing_was_short(passed_over, remote.store.url)] if passed_over else []
+        missing = _missing(promised, facts, metadata, remote, options.key) if with_missing else []
+        return [*found, promised_objects_missing(missing, remote.store.url)] if missing else found
 
     def _lacking(self, layout: Layout) -> dict[TopicIdPartition, int]:
         """Partitions with fewer objects of some part than segments, or more, with how many segments they have."""
@@ -109,6 +105,26 @@ class PromisedObjects:
         parts = fn.coalesce(_PARTS, fn.lit(0))
         lacks = parts.bitwiseAND(fn.col("promised")) != fn.col("promised")
         return found.where(lacks).select(*STATE_SCHEMA.names, parts.alias(_PARTS))
+
+
+def _missing(
+    promised: PromisedSegments,
+    facts: MetadataFacts,
+    metadata: MetadataPlace,
+    remote: Remote[ObjectStore],
+    key: bytes | None,
+) -> list[str]:
+    with ExitStack() as stack:
+        later = list[EventStream]()
+
+        def read() -> EventStream:
+            later.append(stack.enter_context(metadata.open()))
+            return later[-1]
+
+        missing = promised.missing(remote.store, read, key)
+        for stream in later:
+            demand_whole(lost_between(facts, stream))
+    return missing
 
 
 def _promised_parts(partition: TopicIdPartition, layout: Layout) -> Collection[Part]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 from tieredctl_spark.orphan_scan import SparkScan, scanned
 from tieredctl_spark.output_folder import OutputFolder
 
@@ -288,6 +289,29 @@ def test_what_gets_an_owner_after_it_was_listed_is_not_orphaned(spark: SparkSess
         statuses.append([one["status"] for one in found.documents()])
 
     assert statuses == [["owned", "orphan"], ["owned", "owned"]]
+
+
+def test_a_listing_that_lacks_promised_objects_is_not_complete(spark: SparkSession, tmp_path: Path) -> None:
+    data, bucket, output = tmp_path / "data", tmp_path / REMOTE, OutputFolder(spark, str(tmp_path / "output"))
+    events = [*copied(1, 0, 9), *copied(2, 10, 19)]
+    write_events(data, *events)
+    for event in events:
+        for key in LAYOUT.promised_objects(event).values() if isinstance(event, RemoteLogSegmentMetadata) else ():
+            file = bucket / key
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+            os.utime(file, (WHILE_FIRST_IS_COPIED, WHILE_FIRST_IS_COPIED))
+
+    def lacking(frame: DataFrame, name: str) -> DataFrame:
+        is_left_out = fn.col("key").cast("string").endswith(".index")
+        return output.keep(frame.where(~is_left_out) if name == "listing" else frame, name)
+
+    told = []
+    for keep in (output.keep, lacking):
+        found = scanned(spark, places_of(tmp_path), options_of(0), keep, EVERYTHING)
+        told.append(([one.code for one in found.findings], found.summary()["complete"]))
+
+    assert told == [([], True), ([FindingCode.UNREADABLE], False)]
 
 
 def test_metadata_begins_with_its_first_record_whatever_a_clock_said_later(spark: SparkSession, tmp_path: Path) -> None:
