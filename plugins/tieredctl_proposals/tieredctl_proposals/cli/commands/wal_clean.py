@@ -73,8 +73,9 @@ def clean(
     the log start, past retention, or of an upload that was given up.
 
     Objects move to quarantine; `orphans restore PLAN-ID --store URL` puts them back. What is not known keeps an object.
-    If interrupted, run the same command again. Exit 5 if something is left, 3 if a plan is more than --max-percent. For
-    example: tieredctl wal clean --store s3://bucket/wal --bootstrap-server broker-1:9092
+    If interrupted, run the same command again. Exit 5 if something is left, 3 if a plan is more than --max-percent.
+
+    For example: tieredctl wal clean --store s3://bucket/wal --bootstrap-server broker-1:9092
     """
     apply = choice.is_made
     from tieredctl.ops.orphan_removal.limits import Limits, demand_age

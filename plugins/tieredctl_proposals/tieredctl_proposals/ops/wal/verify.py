@@ -20,7 +20,14 @@ from tieredctl.ops.metadata.state import undated
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, RemoteLogSegmentMetadataEntry
-from tieredctl_proposals.ops.wal.contents import Segments, WalContents, by_place, deleted_since, nothing_in
+from tieredctl_proposals.ops.wal.contents import (
+    Segments,
+    WalContents,
+    by_place,
+    combined_id_of,
+    deleted_since,
+    nothing_in,
+)
 from tieredctl_proposals.ops.wal.level import WalLevel
 from tieredctl_proposals.ops.wal.line_of_leaders import by_partition, gaps_in
 from tieredctl_proposals.ops.wal.object_check import ObjectReport, check_batches, check_first_batch, object_finding
@@ -112,9 +119,9 @@ def verify_wal(
 
 def _still_missed(store: ObjectStore, findings: list[Finding]) -> list[Finding]:
     """Without objects that are missing since they were deleted after the events were read."""
-    missing = {str(one.evidence["combinedSegmentId"]) for one in findings if one.code is _MISSING}
-    gone = deleted_since(store, missing) if missing else ()
-    return [one for one in findings if one.code is not _MISSING or one.evidence["combinedSegmentId"] not in gone]
+    missing = {named for one in findings if one.code is _MISSING and (named := combined_id_of(one.subject))}
+    gone = {object_key(one) for one in deleted_since(store, missing)} if missing else ()
+    return [one for one in findings if one.code is not _MISSING or one.subject not in gone]
 
 
 def _read(
