@@ -42,7 +42,13 @@ def who(path: Path) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("how", ["write", "put_if_absent", "upload"])
-def test_whoever_may_read_a_folder_may_read_what_is_put_there(folder: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    ("around", "inner", "file"), [(0o750, 0o700, 0o600), (0o770, 0o770, 0o640), (0o1777, 0o700, 0o600)]
+)
+def test_who_may_write_into_a_folder_may_read_what_is_put_there(
+    folder: Path, how: str, around: int, inner: int, file: int
+) -> None:
+    folder.chmod(around)
     store = FileStore(str(folder))
     if how == "upload":
         store.upload(KEY, 1, lambda: iter([b"1"]))
@@ -50,8 +56,8 @@ def test_whoever_may_read_a_folder_may_read_what_is_put_there(folder: Path, how:
         getattr(store, how)(KEY, b"1")
 
     owner = who(folder)[1:]
-    assert who(folder / "t-0-id") == (0o750, *owner)
-    assert who(folder / KEY) == (0o640, *owner)
+    assert who(folder / "t-0-id") == (inner, *owner)
+    assert who(folder / KEY) == (file, *owner)
 
 
 @pytest.mark.parametrize("how", ["write", "replace"])

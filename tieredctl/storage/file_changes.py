@@ -3,8 +3,9 @@
 No link below the store's folder is followed: its target may be outside, or be needed under another key.
 
 Brokers read and delete what is put there, perhaps as another user: a file keeps the mode and, where permitted, the
-owner of the one that it replaces. A new file or folder has the owner of the folder around it, and those may read it who
-may read that one. In the reserved folder the umask alone decides.
+owner of the one that it replaces. What is new has the owner of its folder, and who may write there, as brokers do, may
+read a new file and write into a new folder, unless all may, as into /tmp. Else, and in the reserved folder, the umask
+decides.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTSUP
 from fcntl import LOCK_EX, flock
-from stat import S_IMODE, S_ISLNK, S_ISREG
+from stat import S_IMODE, S_ISLNK, S_ISREG, S_ISVTX
 from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
@@ -83,7 +84,7 @@ def writing_failure(path: str, error: OSError) -> TieredctlError:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVATE, _BY_UMASK = 0o600, 0o666
-_FILE_READERS, _FOLDER_READERS = 0o444, 0o555
+_ALL_MAY_WRITE = 0o222
 _NO_FOLDER = (*NO_SUCH_FILE, ENOTDIR)
 
 
@@ -231,7 +232,7 @@ def _place(root: str, key: str, *, make: bool = False) -> Iterator[_Place]:
             is_new = make and _made(folder, descriptor)
             inner = _inner_folder(root, key, folder, descriptor)
             if is_new and not key.startswith(RESERVED_FOLDER):
-                _give_as_in(descriptor, inner, _FOLDER_READERS)
+                _give_as_in(descriptor, inner, is_folder=True)
             os.close(descriptor)
             descriptor = inner
         yield _Place(descriptor, name)
@@ -249,16 +250,19 @@ def _made(name: str, folder: int) -> bool:
 
 
 def _admit(key: str, file: BinaryIO, place: _Place, replaced: os.stat_result | None) -> None:
-    """Lets those read a new file who could read the one that it replaces, or else may read its folder."""
+    """Lets those read a new file who could read the one that it replaces, or else may write into its folder."""
     if replaced is not None and S_ISREG(replaced.st_mode):
         _give(file.fileno(), replaced, S_IMODE(replaced.st_mode))
     elif not key.startswith(RESERVED_FOLDER):
-        _give_as_in(place.folder, file.fileno(), _FILE_READERS)
+        _give_as_in(place.folder, file.fileno(), is_folder=False)
 
 
-def _give_as_in(folder: int, descriptor: int, readers: int) -> None:
+def _give_as_in(folder: int, descriptor: int, *, is_folder: bool) -> None:
     around = os.fstat(folder)
-    _give(descriptor, around, S_IMODE(os.fstat(descriptor).st_mode) | around.st_mode & readers)
+    may_write = 0 if around.st_mode & S_ISVTX else around.st_mode & _ALL_MAY_WRITE
+    may_read, may_enter = may_write << 1, may_write >> 1
+    rights = may_read | may_write | may_enter if is_folder else may_read
+    _give(descriptor, around, S_IMODE(os.fstat(descriptor).st_mode) | rights)
 
 
 def _give(descriptor: int, like: os.stat_result, mode: int) -> None:
