@@ -71,8 +71,10 @@ class PromisedObjects:
         about those that the store lacks too, as a local scan has them; of very many segments, only about some. `facts`
         are of the metadata that was read, which is read again where something is missing. Raises TieredctlError
         `metadata-incomplete` where the metadata lost events meanwhile."""
+        if remote.layout.form_outside is not None:
+            return []
         lacking = self._lacking(remote.layout)
-        if remote.layout.form_outside is not None or not lacking:
+        if not lacking:
             return []
         rows = self._absent(lacking, remote.layout).limit(_MOST_ASKED).toArrow()
         promised = _promised(rows, facts, live, remote.layout)

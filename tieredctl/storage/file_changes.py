@@ -1,11 +1,6 @@
 """Changes to the files below a store's folder: each atomic, and on disk when it returns.
 
 No link below the store's folder is followed: its target may be outside, or be needed under another key.
-
-Brokers read and delete what is put there, perhaps as another user: a file keeps the mode and, where permitted, the
-owner of the one that it replaces. What is new has the owner of its folder, and who may write there, as brokers do, may
-read a new file and write into a new folder, unless all may, as into /tmp. Else, and in the reserved folder, the umask
-decides.
 """
 
 from __future__ import annotations
@@ -16,12 +11,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTSUP
 from fcntl import LOCK_EX, flock
-from stat import S_IMODE, S_ISLNK, S_ISREG, S_ISVTX
+from stat import S_ISLNK, S_ISREG
 from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED, StoredObject
+from tieredctl.storage.file_readers import give, give_as_in
 
 NO_SUCH_FILE = (ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP)
 LONGEST_PATH_BYTES = 4_095
@@ -84,7 +80,6 @@ def writing_failure(path: str, error: OSError) -> TieredctlError:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVATE, _BY_UMASK = 0o600, 0o666
-_ALL_MAY_WRITE = 0o222
 _NO_FOLDER = (*NO_SUCH_FILE, ENOTDIR)
 
 
@@ -174,7 +169,7 @@ def copy(root: str, source: StoredObject, key: str, modified_ms: int | None = No
         ):
             shutil.copyfileobj(original, file, 1 << 20)
             status = os.fstat(original.fileno())
-            _give(file.fileno(), status, S_IMODE(status.st_mode))
+            give(file.fileno(), status)
             if modified_ms is not None:
                 file.flush()
                 os.utime(file.fileno(), ns=(modified_ms * 1_000_000,) * 2)
@@ -232,7 +227,7 @@ def _place(root: str, key: str, *, make: bool = False) -> Iterator[_Place]:
             is_new = make and _made(folder, descriptor)
             inner = _inner_folder(root, key, folder, descriptor)
             if is_new and not key.startswith(RESERVED_FOLDER):
-                _give_as_in(descriptor, inner, is_folder=True)
+                give_as_in(descriptor, inner, is_folder=True)
             os.close(descriptor)
             descriptor = inner
         yield _Place(descriptor, name)
@@ -252,27 +247,9 @@ def _made(name: str, folder: int) -> bool:
 def _admit(key: str, file: BinaryIO, place: _Place, replaced: os.stat_result | None) -> None:
     """Lets those read a new file who could read the one that it replaces, or else may write into its folder."""
     if replaced is not None and S_ISREG(replaced.st_mode):
-        _give(file.fileno(), replaced, S_IMODE(replaced.st_mode))
+        give(file.fileno(), replaced)
     elif not key.startswith(RESERVED_FOLDER):
-        _give_as_in(place.folder, file.fileno(), is_folder=False)
-
-
-def _give_as_in(folder: int, descriptor: int, *, is_folder: bool) -> None:
-    around = os.fstat(folder)
-    may_write = 0 if around.st_mode & S_ISVTX else around.st_mode & _ALL_MAY_WRITE
-    may_read, may_enter = may_write << 1, may_write >> 1
-    rights = may_read | may_write | may_enter if is_folder else may_read
-    _give(descriptor, around, S_IMODE(os.fstat(descriptor).st_mode) | rights)
-
-
-def _give(descriptor: int, like: os.stat_result, mode: int) -> None:
-    """Gives what is open a mode and, where permitted, an owner, but for what it has: mounted buckets refuse changes."""
-    made = os.fstat(descriptor)
-    if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
-        with suppress(PermissionError):
-            os.fchown(descriptor, like.st_uid, like.st_gid)
-    if S_IMODE(os.fstat(descriptor).st_mode) != mode:
-        os.fchmod(descriptor, mode)
+        give_as_in(place.folder, file.fileno(), is_folder=False)
 
 
 def _inner_folder(root: str, key: str, name: str, descriptor: int) -> int:
